@@ -1,0 +1,65 @@
+# Two commands do everything from a bare machine with Python >= 3.11 and make:
+#   make run    one node that Kafka clients and tools take for the real thing
+#   make test   every check and test, with all the set-up they need
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run setup test check generate interop bench clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	{ echo $$p; break; }; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Two pytest processes: the suite waits on Java processes often enough to use both cores.
+PYTEST_PROCESSES ?= 2
+ARGS ?=
+
+help:
+	@echo "make run        start one node (ARGS='--port 9092' and the like are handed on)"
+	@echo "make test       set up everything, then check, then all tests"
+	@echo "make check      linters, type checkers, import contracts, generated code"
+	@echo "make interop    only the tests against real Kafka and third-party clients"
+	@echo "make bench      benchmarks beside peers; prints ratios"
+	@echo "make generate   json-schemas/ -> wire/kvorum/wire/messages/"
+	@echo "make clean      remove what the other commands made"
+
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --constraint constraints.txt --editable '.[speed]'
+	@touch $@
+
+$(VENV)/.development: $(VENV)/.runtime
+	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,dev]'
+	@touch $@
+
+setup: $(VENV)/.development
+	@$(BIN)/python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1
+
+run: $(VENV)/.runtime
+	@$(BIN)/kvorum dev $(ARGS)
+
+test: setup check
+	$(BIN)/pytest -q -n $(PYTEST_PROCESSES) --dist loadfile $(ARGS)
+
+check: $(VENV)/.development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m kvorum.codegen generate --check
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+interop: setup
+	$(BIN)/pytest -q tests/interop $(ARGS)
+
+bench: setup
+	$(BIN)/python -m benchmarks $(ARGS)
+
+generate: $(VENV)/.development
+	$(BIN)/python -m kvorum.codegen generate
+
+clean:
+	rm -rf $(VENV) .kafka .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
