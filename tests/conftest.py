@@ -1,0 +1,30 @@
+"""Fixtures that every test may use: bytes and text that real Kafka produced.
+
+`golden` is the folder with the data as it is stored, `golden_sets` the same run's unpacked
+directories (``golden_sets / "dynamic-4.3.1" / "metadata" / "controller-1"``). Both are shared by
+the whole session: copy before writing.
+"""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of golden data as stored; its README.md says what is what."""
+    return GOLDEN
+
+
+@pytest.fixture(scope="session")
+def golden_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the unpacked sets, one sub-folder each."""
+    target = tmp_path_factory.mktemp("golden-sets")
+    with tarfile.open(GOLDEN / "sets.tar.xz") as archive:
+        # Early 3.11 releases know no filters: there the attribute is simply not looked at.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(target)
+    return target

@@ -1,0 +1,28 @@
+"""Ways into the golden data that more than one test uses."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a gzipped file of JSON lines, one at a time."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def metadata_directories(golden_sets: Path) -> list[Path]:
+    """Return the metadata log directories that hold segments, in a fixed order."""
+    found = {segment.parent for segment in golden_sets.glob("*/metadata/*/*/*.log")}
+    return sorted(found)
+
+
+def dump_text(file: Path, *, decoded: bool) -> Path:
+    """Return where the text that kafka-dump-log printed for a golden file is."""
+    ending = ".decoded.txt" if decoded else ".txt"
+    return file.parent / "dumps" / (file.name + ending)
