@@ -1,0 +1,77 @@
+"""The frame around each metadata record: frame version, record type, record version, body."""
+
+from __future__ import annotations
+
+from kvorum.metadata.errors import MetadataParseError
+from kvorum.metadata.record_types import MetadataMessage, record_type
+from kvorum.wire.errors import WireError
+
+FRAME_VERSION = 1
+INT16_MAX = 0x7FFF
+# Three groups of seven bits hold every int16; Kafka's readers accept up to five groups.
+UNSIGNED_VARINT_BYTES_MAX = 5
+
+
+def encode_record(message: MetadataMessage, version: int) -> bytes:
+    """Return the value of a log record that holds `message` written in `version`."""
+    key = message.API_KEY
+    if key is None:
+        raise TypeError(f"{message.NAME} is not a metadata record")
+    return (
+        bytes((FRAME_VERSION,))
+        + encode_unsigned_varint(key)
+        + encode_unsigned_varint(version)
+        + message.encode(version)
+    )
+
+
+def decode_record(value: bytes | memoryview) -> tuple[MetadataMessage, int]:
+    """Return the message in the value of a log record, and the version it was written in.
+
+    Raises `MetadataParseError` for another frame version, an unknown record type or version, a
+    truncated body or trailing bytes.
+    """
+    frame_version, offset = decode_header_number(value, 0, "frame version")
+    if frame_version != FRAME_VERSION:
+        raise MetadataParseError(
+            f"unknown frame version {frame_version} (only frame version {FRAME_VERSION} is known)"
+        )
+    key, offset = decode_header_number(value, offset, "type")
+    version, offset = decode_header_number(value, offset, "version")
+    message_class = record_type(key)
+    if not message_class.MIN_VERSION <= version <= message_class.MAX_VERSION:
+        raise MetadataParseError(
+            f"{message_class.NAME} has no version {version} "
+            f"(known are {message_class.MIN_VERSION} to {message_class.MAX_VERSION})"
+        )
+    try:
+        return message_class.decode(value[offset:], version), version
+    except WireError as error:
+        raise MetadataParseError(
+            f"record of type {key} ({message_class.NAME} v{version}): {error}"
+        ) from error
+
+
+def encode_unsigned_varint(number: int) -> bytes:
+    """Return `number` in groups of seven bits, the lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def decode_header_number(value: bytes | memoryview, offset: int, what: str) -> tuple[int, int]:
+    """Return one number of the frame's header and the offset behind it."""
+    number = 0
+    for index in range(UNSIGNED_VARINT_BYTES_MAX):
+        if offset + index >= len(value):
+            raise MetadataParseError(f"record ends inside its {what}")
+        byte = value[offset + index]
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if number > INT16_MAX:
+                raise MetadataParseError(f"value for {what} was too large: {number}")
+            return number, offset + index + 1
+    raise MetadataParseError(f"unterminated number where the {what} belongs")
