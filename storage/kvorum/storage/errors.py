@@ -1,0 +1,121 @@
+"""What can go wrong with files on disk, one class per situation.
+
+::
+
+    StorageError                     file, offset, advice
+    ├── CorruptFileError             a durable file does not hold what it must; never read as empty
+    │   ├── CorruptLogError          a segment is damaged below its torn tail
+    │   ├── CorruptSnapshotError     a *.checkpoint file is damaged or incomplete
+    │   └── PropertiesFormatError    text that java.util.Properties could not load either
+    ├── UnknownVersionError          a file of a format version this release does not know
+    ├── DiskError                    the operating system refused; `errno` says why
+    │   └── DiskFullError            no space left on the device, or the quota is used up
+    ├── PoisonedError                used after a failed write or fsync: open it anew
+    ├── DirectoryLockedError         another process or node owns the directory
+    ├── MissingSnapshotError         a snapshot that must be there is not
+    ├── SnapshotExistsError          a snapshot of that name is there already
+    ├── InvalidSnapshotIdError       an end offset and epoch that the log never had
+    ├── InvalidAppendError           a batch that does not continue the log; nothing was written
+    ├── InvalidTruncationError       a truncation below what the log still holds
+    ├── OffsetOutOfRangeError        a read below the start or above the end of the log
+    └── MetaPropertiesError          meta.properties files that contradict each other or the config
+
+Each carries the file it is about, the byte position in it where one is known, and what an operator
+can do. `str()` is the whole story on one line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class StorageError(Exception):
+    """The base of everything this package raises on purpose."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: Path | None = None,
+        offset: int | None = None,
+        advice: str = "",
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.offset = offset
+        self.advice = advice
+        super().__init__(self._one_line())
+
+    def _one_line(self) -> str:
+        where = "" if self.file is None else f"{self.file}: "
+        position = "" if self.offset is None else f" (at byte {self.offset})"
+        advice = "" if not self.advice else f". {self.advice}"
+        return f"{where}{self.problem}{position}{advice}"
+
+
+class CorruptFileError(StorageError):
+    """A durable file does not hold what its format demands."""
+
+
+class CorruptLogError(CorruptFileError):
+    """A log segment is damaged at a place that may hold acknowledged records."""
+
+
+class CorruptSnapshotError(CorruptFileError):
+    """A snapshot is damaged, incomplete, or not a snapshot."""
+
+
+class PropertiesFormatError(CorruptFileError):
+    """Text is not in the format of java.util.Properties."""
+
+
+class UnknownVersionError(StorageError):
+    """A file says that it is of a format version this release does not know."""
+
+
+class DiskError(StorageError):
+    """The operating system refused an operation; `errno` is its reason."""
+
+    def __init__(self, problem: str, *, errno: int | None, file: Path, advice: str = "") -> None:
+        super().__init__(problem, file=file, advice=advice)
+        self.errno = errno
+
+
+class DiskFullError(DiskError):
+    """There is no space left for a write."""
+
+
+class PoisonedError(StorageError):
+    """An object was used after one of its writes failed; only opening anew helps."""
+
+
+class DirectoryLockedError(StorageError):
+    """Another process, or another node of this process, owns the directory."""
+
+
+class MissingSnapshotError(StorageError):
+    """The log starts above zero, or someone asked, and the snapshot is not there."""
+
+
+class SnapshotExistsError(StorageError):
+    """A snapshot with the same end offset and epoch exists already."""
+
+
+class InvalidSnapshotIdError(StorageError):
+    """An end offset and epoch that do not lie on a batch boundary of this log."""
+
+
+class InvalidAppendError(StorageError):
+    """A batch does not continue the log; nothing of the call was written."""
+
+
+class InvalidTruncationError(StorageError):
+    """A truncation would remove what must stay."""
+
+
+class OffsetOutOfRangeError(StorageError):
+    """A read below the log's start or above its end."""
+
+
+class MetaPropertiesError(StorageError):
+    """The meta.properties files of a node contradict each other or the configuration."""
