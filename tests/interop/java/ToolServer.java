@@ -1,0 +1,120 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Base64;
+
+import org.apache.kafka.common.utils.Exit;
+
+/**
+ * Runs the main methods of Kafka's tools one after the other in one virtual machine.
+ *
+ * <p>A line on standard input holds the class, what the tool shall read from its own standard input,
+ * and the arguments: each part in base64, separated by spaces. The answer is one line: the exit
+ * code, then standard output and standard error in base64. It ends with its input.
+ */
+public final class ToolServer {
+    /** Takes the place of the end of the process. An Error, so that few tools would catch it. */
+    private static final class Ended extends Error {
+        private static final long serialVersionUID = 1L;
+
+        Ended() {
+            super("the tool asked to end the process", null, false, false);
+        }
+    }
+
+    /** A stream whose end can be exchanged: classes that keep System.out still reach the tool at hand. */
+    private static final class Captured extends OutputStream {
+        private ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+
+        @Override
+        public synchronized void write(int value) {
+            bytes.write(value);
+        }
+
+        @Override
+        public synchronized void write(byte[] values, int offset, int length) {
+            bytes.write(values, offset, length);
+        }
+
+        synchronized byte[] take() {
+            byte[] taken = bytes.toByteArray();
+            bytes = new ByteArrayOutputStream();
+            return taken;
+        }
+    }
+
+    private final Captured out = new Captured();
+    private final Captured err = new Captured();
+    private Integer exitCode;
+
+    private ToolServer() {
+    }
+
+    /** Serves until standard input ends. */
+    public static void main(String[] arguments) throws IOException {
+        PrintStream answers = System.out;
+        BufferedReader requests =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        new ToolServer().serve(requests, answers);
+        // Not through Kafka's Exit, which is trapped, and without waiting for a tool's threads.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private void serve(BufferedReader requests, PrintStream answers) throws IOException {
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        Exit.setExitProcedure((code, message) -> end(code));
+        Exit.setHaltProcedure((code, message) -> end(code));
+        String line = requests.readLine();
+        while (line != null) {
+            String[] parts = Arrays.stream(line.split(" ", -1)).map(ToolServer::decoded).toArray(String[]::new);
+            System.setIn(new ByteArrayInputStream(parts[1].getBytes(StandardCharsets.UTF_8)));
+            int code = run(parts[0], Arrays.copyOfRange(parts, 2, parts.length));
+            System.out.flush();
+            System.err.flush();
+            answers.println(code + " " + encoded(out.take()) + " " + encoded(err.take()));
+            answers.flush();
+            line = requests.readLine();
+        }
+    }
+
+    private synchronized void end(int code) {
+        // The first wish counts: a tool may catch the Error and then end with another code.
+        if (exitCode == null) {
+            exitCode = code;
+        }
+        throw new Ended();
+    }
+
+    private int run(String className, String[] arguments) {
+        exitCode = null;
+        int code = 0;
+        try {
+            Class.forName(className).getMethod("main", String[].class).invoke(null, (Object) arguments);
+        } catch (InvocationTargetException failure) {
+            if (!(failure.getCause() instanceof Ended)) {
+                failure.getCause().printStackTrace();
+                code = 1;
+            }
+        } catch (ReflectiveOperationException failure) {
+            failure.printStackTrace();
+            code = 1;
+        }
+        return exitCode == null ? code : exitCode;
+    }
+
+    private static String decoded(String part) {
+        return new String(Base64.getDecoder().decode(part), StandardCharsets.UTF_8);
+    }
+
+    private static String encoded(byte[] bytes) {
+        return Base64.getEncoder().encodeToString(bytes);
+    }
+}

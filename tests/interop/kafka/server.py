@@ -1,0 +1,149 @@
+"""A real Kafka node for the tests to compare with."""
+
+import socket
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+
+HEAP_MB = 384
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 30
+STARTED = "Kafka Server started"
+LINES_KEPT = 400
+
+
+class DidNotStartError(Exception):
+    """The node ended, or hung, before it served; the text holds what it logged last."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback address that nobody listens on now."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFiles:
+    """Where a node's settings and its data are."""
+
+    properties: Path
+    data: Path
+
+
+class RealKafka:
+    """One combined node of the reference release, formatted and started; use as a context."""
+
+    def __init__(
+        self,
+        *,
+        java: Java,
+        tools: ToolRunner,
+        folder: Path,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        self._java = java
+        self._tools = tools
+        self._log: deque[str] = deque(maxlen=LINES_KEPT)
+        self._serves_or_ended = threading.Event()
+        self._serves = False
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        broker_port, controller_port = free_ports(2)
+        self.bootstrap_servers = f"127.0.0.1:{broker_port}"
+        self.controller_servers = f"127.0.0.1:{controller_port}"
+        self.files = NodeFiles(folder / "server.properties", folder / "data")
+        lines = {**self._settings(), **(overrides or {})}
+        folder.mkdir(parents=True, exist_ok=True)
+        self.files.properties.write_text("".join(f"{k}={v}\n" for k, v in lines.items()))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _settings(self) -> dict[str, str]:
+        broker, controller = self.bootstrap_servers, self.controller_servers
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": controller,
+            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.files.data),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+        }
+
+    def start(self) -> None:
+        """Format the node's directory and start it; return when it serves."""
+        self._format()
+        command = self._java.command(
+            "kafka.Kafka", str(self.files.properties), heap_mb=HEAP_MB, log_level="INFO"
+        )
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self._process = process
+        self._reader = threading.Thread(target=self._read_log, args=[process], daemon=True)
+        self._reader.start()
+        self._serves_or_ended.wait(START_TIMEOUT_S)
+        if not self._serves:
+            self.stop()
+            raise DidNotStartError("".join(self._log))
+
+    def stop(self) -> None:
+        """Stop the node as an operator would, by force when that takes too long."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._reader is not None:
+            self._reader.join()
+        if process.stderr is not None:
+            process.stderr.close()
+
+    def _format(self) -> None:
+        cluster_id = self._tools.run("kafka-storage", "random-uuid").stdout.strip()
+        identity = ["--cluster-id", cluster_id, "--standalone"]
+        config = ["--config", str(self.files.properties)]
+        done = self._tools.run("kafka-storage", "format", *identity, *config)
+        if done.exit_code != 0:
+            raise DidNotStartError(done.stdout + done.stderr)
+
+    def _read_log(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self._log.append(line)
+            if STARTED in line:
+                self._serves = True
+                self._serves_or_ended.set()
+        self._serves_or_ended.set()

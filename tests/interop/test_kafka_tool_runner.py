@@ -1,0 +1,42 @@
+"""The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
+
+import pytest
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+
+pytestmark = pytest.mark.interop
+
+
+def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:
+    result = kafka_tools.run("kafka-storage", "random-uuid")
+    assert result.exit_code == 0
+    assert len(result.stdout.strip()) == 22
+    assert result.stderr == ""
+
+
+def test_each_run_starts_with_nothing_printed(kafka_tools: ToolRunner) -> None:
+    first = kafka_tools.run("kafka-storage", "random-uuid").stdout
+    second = kafka_tools.run("kafka-storage", "random-uuid").stdout
+    assert len(second.strip()) == 22
+    assert second != first
+
+
+def test_the_exit_code_of_a_tool_that_refuses_its_arguments(kafka_tools: ToolRunner) -> None:
+    result = kafka_tools.run("kafka-topics", "--list")
+    assert result.exit_code == 1
+    assert "bootstrap-server" in result.stderr
+
+
+def test_a_class_that_is_not_there_fails(kafka_tools: ToolRunner) -> None:
+    result = kafka_tools.run("org.example.Missing")
+    assert result.exit_code == 1
+    assert "ClassNotFoundException" in result.stderr
+
+
+def test_a_tool_talks_to_a_real_node(kafka_tools: ToolRunner, real_kafka: RealKafka) -> None:
+    bootstrap = ["--bootstrap-server", real_kafka.bootstrap_servers]
+    made = kafka_tools.run("kafka-topics", *bootstrap, "--create", "--topic", "runner-sees")
+    assert made.stdout == "Created topic runner-sees.\n"
+    assert made.exit_code == 0
+    listed = kafka_tools.run("kafka-topics", *bootstrap, "--list")
+    assert "runner-sees" in listed.stdout.splitlines()
