@@ -1,0 +1,79 @@
+"""Kafka 4.3.1's configuration keys: what they are, how their values are read, what is refused.
+
+`TOPIC_CONFIGS`, `BROKER_CONFIGS`, `DYNAMIC_ONLY_BROKER_CONFIGS`, `GROUP_CONFIGS` and
+`CLIENT_METRICS_CONFIGS` map a key's name to its `ConfigDefinition`. `parse_value` reads one text;
+the `validate_*` functions check a resource's texts as a whole. Refusals are `InvalidConfigError`
+with Kafka's own message.
+"""
+
+from kvorum.metadata.config_definitions.client_metrics_rules import validate_client_metrics_configs
+from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
+from kvorum.metadata.config_definitions.endpoints import (
+    HostPort,
+    QuorumVoterEntry,
+    parse_bootstrap_server,
+    parse_host_port,
+    parse_quorum_voters,
+)
+from kvorum.metadata.config_definitions.errors import InvalidConfigError
+from kvorum.metadata.config_definitions.group_rules import validate_group_configs
+from kvorum.metadata.config_definitions.synonyms import (
+    broker_definition,
+    broker_synonyms,
+    broker_value,
+    group_defaults,
+    group_synonym,
+    topic_defaults,
+    topic_synonym,
+)
+from kvorum.metadata.config_definitions.tables import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    DYNAMIC_ONLY_BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+)
+from kvorum.metadata.config_definitions.topic_rules import validate_topic_configs
+from kvorum.metadata.config_definitions.validators import ConfigValue
+from kvorum.metadata.config_definitions.values import (
+    convert_to_text,
+    default_value,
+    parse_all,
+    parse_list,
+    parse_type,
+    parse_value,
+)
+
+__all__ = [
+    "BROKER_CONFIGS",
+    "CLIENT_METRICS_CONFIGS",
+    "DYNAMIC_ONLY_BROKER_CONFIGS",
+    "GROUP_CONFIGS",
+    "TOPIC_CONFIGS",
+    "ConfigDefinition",
+    "ConfigType",
+    "ConfigValue",
+    "HostPort",
+    "InvalidConfigError",
+    "QuorumVoterEntry",
+    "UpdateMode",
+    "broker_definition",
+    "broker_synonyms",
+    "broker_value",
+    "convert_to_text",
+    "default_value",
+    "group_defaults",
+    "group_synonym",
+    "parse_all",
+    "parse_bootstrap_server",
+    "parse_host_port",
+    "parse_list",
+    "parse_quorum_voters",
+    "parse_type",
+    "parse_value",
+    "topic_defaults",
+    "topic_synonym",
+    "validate_client_metrics_configs",
+    "validate_group_configs",
+    "validate_topic_configs",
+]

@@ -1,0 +1,91 @@
+"""What the keys mean, one line each in our words; keys that are not here have no text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_TOPIC = {
+    "cleanup.policy": "How old data goes: delete by age or size, compact by key, both, or neither.",
+    "compression.gzip.level": "Effort of gzip, 1 to 9, or -1 for the library's choice.",
+    "compression.lz4.level": "Effort of lz4, 1 to 17.",
+    "compression.type": "Codec of stored batches; producer keeps the one each batch came with.",
+    "compression.zstd.level": "Effort of zstd, up to 22; negative levels trade size for speed.",
+    "delete.retention.ms": "How long tombstones stay readable in a compacted topic.",
+    "file.delete.delay.ms": "Wait between taking a file out of use and removing it.",
+    "flush.messages": "Force the log to disk after this many messages.",
+    "flush.ms": "Force the log to disk when a message has waited this long.",
+    "follower.replication.throttled.replicas": (
+        "Replicas whose fetching is throttled: partition:broker pairs, or * for all."
+    ),
+    "index.interval.bytes": "Bytes of log between two entries of the offset index.",
+    "internal.segment.bytes": "Size of a segment file, for tests only.",
+    "leader.replication.throttled.replicas": (
+        "Replicas whose serving is throttled: partition:broker pairs, or * for all."
+    ),
+    "local.retention.bytes": "Local size kept of a tiered partition; -2 follows retention.bytes.",
+    "local.retention.ms": "Local time kept of a tiered partition; -2 follows retention.ms.",
+    "max.compaction.lag.ms": "Longest time a message may stay out of compaction.",
+    "max.message.bytes": "Largest record batch the topic accepts, after compression.",
+    "message.timestamp.after.max.ms": "How far a message's time may lie ahead of the broker's.",
+    "message.timestamp.before.max.ms": "How far a message's time may lie behind the broker's.",
+    "message.timestamp.type": "Whose time a message carries: the producer's or the log's.",
+    "min.cleanable.dirty.ratio": "Share of uncompacted log from which the cleaner takes it up.",
+    "min.compaction.lag.ms": "Shortest time a message stays out of compaction.",
+    "min.insync.replicas": "Replicas that must hold a write before acks=all is answered.",
+    "preallocate": "Reserve the disk space of a new segment at once.",
+    "remote.log.copy.disable": "Stop copying to remote storage; what is there stays readable.",
+    "remote.log.delete.on.disable": "Delete the remote data when tiered storage is switched off.",
+    "remote.storage.enable": "Keep older segments of the topic in remote storage.",
+    "retention.bytes": "Size of a partition above which old segments go; -1 is no limit.",
+    "retention.ms": "Age above which old segments go; -1 is no limit.",
+    "segment.bytes": "Size of a segment file.",
+    "segment.index.bytes": "Size of a segment's offset index.",
+    "segment.jitter.ms": "Random part taken off segment.ms, so that segments do not roll together.",
+    "segment.ms": "Age at which a segment is closed even if it is not full.",
+    "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
+}
+_BROKER = {
+    "advertised.listeners": "Addresses that others are told to reach this node at.",
+    "auto.create.topics.enable": "Create a topic when a client asks for one that is not there.",
+    "broker.heartbeat.interval.ms": "Time between two heartbeats of a broker.",
+    "broker.id": "The older name of node.id.",
+    "broker.rack": "Rack of this broker, for spreading replicas.",
+    "broker.session.timeout.ms": "Silence after which the controller fences a broker.",
+    "connections.max.idle.ms": "Silence after which a connection is closed.",
+    "controller.listener.names": "Listeners that belong to the controller.",
+    "controller.quorum.bootstrap.servers": "Controllers to ask first for the quorum.",
+    "controller.quorum.voters": "Voters of a static quorum, id@host:port each.",
+    "default.replication.factor": "Replicas of a topic that does not say how many.",
+    "delete.topic.enable": "Allow topics to be deleted.",
+    "listener.security.protocol.map": "Security protocol of each listener, by name.",
+    "listeners": "Addresses this node listens at, by listener name.",
+    "log.dir": "Data directory, where log.dirs is not set.",
+    "log.dirs": "Data directories.",
+    "metadata.log.dir": "Directory of the metadata log; the first data directory if not set.",
+    "metadata.max.idle.interval.ms": "Time between two no-op records of the active controller.",
+    "min.insync.replicas": "Replicas that must hold a write before acks=all is answered.",
+    "node.id": "Id of this node in the cluster.",
+    "num.partitions": "Partitions of a topic that does not say how many.",
+    "process.roles": "Roles of this process: broker, controller or both.",
+    "socket.request.max.bytes": "Largest request that is read from a connection.",
+    "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
+}
+_GROUP = {
+    "share.auto.offset.reset": "Where a share group starts: earliest, latest, or a time ago.",
+    "share.isolation.level": "Whether a share group sees records of open transactions.",
+}
+_CLIENT_METRICS = {
+    "interval.ms": "Time between two pushes of a client's metrics.",
+    "match": "Which clients are asked, as name=expression pairs.",
+    "metrics": "Prefixes of the metric names asked for; * is all.",
+}
+
+DOCUMENTATION: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "topic": MappingProxyType(_TOPIC),
+        "broker": MappingProxyType(_BROKER),
+        "group": MappingProxyType(_GROUP),
+        "client_metrics": MappingProxyType(_CLIENT_METRICS),
+    }
+)

@@ -1,0 +1,98 @@
+"""Which keys stand in for each other: topic over broker keys, and broker keys among themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kvorum.metadata.config_definitions.definition import ConfigDefinition
+from kvorum.metadata.config_definitions.synonym_rows import GROUP_SYNONYMS, TOPIC_SYNONYMS
+from kvorum.metadata.config_definitions.tables import BROKER_CONFIGS, DYNAMIC_ONLY_BROKER_CONFIGS
+from kvorum.metadata.config_definitions.validators import ConfigValue
+from kvorum.metadata.config_definitions.values import default_value, parse_value
+
+_FAMILIES = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_FLUSH_FAMILY = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+_LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)\Z")
+_MECHANISM_KEYS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+_UNLIMITED = -1
+
+
+def broker_synonyms(name: str) -> tuple[str, ...]:
+    """Return the broker keys that can give `name` its value, the strongest first."""
+    for family in _FAMILIES:
+        if name in family:
+            return family
+    if name == _FLUSH_FAMILY[0]:
+        return _FLUSH_FAMILY
+    if match := _LISTENER_KEY.match(name):
+        base = match[1]
+        return (name, next((key for key in _MECHANISM_KEYS if base.endswith(key)), base))
+    return (name,)
+
+
+def broker_definition(name: str) -> ConfigDefinition | None:
+    """Return the definition behind a broker key, ``listener.name.X.`` ones included."""
+    for candidate in (name, *broker_synonyms(name)):
+        found = BROKER_CONFIGS.get(candidate) or DYNAMIC_ONLY_BROKER_CONFIGS.get(candidate)
+        if found is not None:
+            return found
+    return None
+
+
+def topic_synonym(topic_key: str) -> str | None:
+    """Return the strongest broker key behind a topic key, if there is one."""
+    synonyms = TOPIC_SYNONYMS.get(topic_key)
+    return synonyms[0][0] if synonyms else None
+
+
+def group_synonym(group_key: str) -> str | None:
+    """Return the broker key behind a group key, if there is one."""
+    return GROUP_SYNONYMS.get(group_key)
+
+
+def broker_value(name: str, texts: Mapping[str, str]) -> ConfigValue:
+    """Read the broker key `name` from `texts`, or its default."""
+    definition = BROKER_CONFIGS[name]
+    return parse_value(definition, texts[name]) if name in texts else default_value(definition)
+
+
+def topic_defaults(broker_texts: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Return what a topic's keys are when the topic sets none, from a broker's own texts.
+
+    Hours and minutes become milliseconds; a negative ``log.retention.*`` becomes -1. Keys that no
+    broker key stands behind are absent.
+    """
+    return {key: _topic_default(key, broker_texts) for key in TOPIC_SYNONYMS}
+
+
+def _topic_default(topic_key: str, broker_texts: Mapping[str, str]) -> ConfigValue:
+    for name, factor in TOPIC_SYNONYMS[topic_key]:
+        value = broker_value(name, broker_texts)
+        if value is None:
+            continue
+        if factor != 1:
+            assert isinstance(value, int)
+            value *= factor
+        is_negative = isinstance(value, int) and value < 0
+        return _UNLIMITED if topic_key == "retention.ms" and is_negative else value
+    return None
+
+
+def group_defaults(broker_texts: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Return what a group's keys are when the group sets none, from a broker's own texts."""
+    return {
+        key: broker_value(name, broker_texts)
+        for key, name in GROUP_SYNONYMS.items()
+        if name is not None
+    }

@@ -1,0 +1,219 @@
+"""The limits Kafka puts on configuration values, as small comparable values.
+
+Each validator has `check(name, value)`, which raises InvalidConfigError with Kafka's message. The
+value is the parsed one: None, bool, int, float, str or a tuple of str for a list.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kvorum.metadata.config_definitions.endpoints import (
+    parse_bootstrap_server,
+    parse_quorum_voters,
+)
+from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
+from kvorum.metadata.config_definitions.java_text import (
+    is_java_duration_from_zero,
+    java_double_text,
+)
+
+ConfigValue = bool | int | float | str | tuple[str, ...] | None
+
+_THROTTLED_REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?\Z")
+
+
+def value_text(value: ConfigValue) -> str:
+    """Write a parsed value the way Java's messages show it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return java_double_text(value)
+        case tuple():
+            return f"[{', '.join(value)}]"
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number between two limits, each may be open (None)."""
+
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse a missing number and one outside of the limits."""
+        if value is None:
+            raise invalid_value(name, "null", "Value must be non-null")
+        assert isinstance(value, int | float)
+        if self.minimum is not None and value < self.minimum:
+            raise invalid_value(name, value_text(value), f"Value must be at least {self.minimum}")
+        if self.maximum is not None and value > self.maximum:
+            reason = f"Value must be no more than {self.maximum}"
+            raise invalid_value(name, value_text(value), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few words, exactly as written."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse any other word."""
+        if value not in self.words:
+            reason = f"String must be one of: {', '.join(self.words)}"
+            raise invalid_value(name, value_text(value), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfIgnoringCase:
+    """One of a few words in any case; `words` in upper case."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse any other word."""
+        if not isinstance(value, str) or value.upper() not in self.words:
+            reason = f"String must be one of (case insensitive): {', '.join(self.words)}"
+            raise invalid_value(name, value_text(value), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list without repetitions, of the given words only if there are any."""
+
+    words: tuple[str, ...] = ()
+    is_empty_allowed: bool = True
+    is_null_allowed: bool = False
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse a missing or empty list where it is not allowed, repetitions, other words."""
+        if value is None:
+            if self.is_null_allowed:
+                return
+            raise InvalidConfigError(f"Configuration '{name}' values must not be null.")
+        assert isinstance(value, tuple)
+        if not self.is_empty_allowed and not value:
+            valid = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
+            raise InvalidConfigError(
+                f"Configuration '{name}' must not be empty. Valid values include: {valid}"
+            )
+        if len(set(value)) != len(value):
+            raise InvalidConfigError(f"Configuration '{name}' values must not be duplicated.")
+        for word in value:
+            if not word:
+                raise InvalidConfigError(f"Configuration '{name}' values must not be empty.")
+            if self.words:
+                OneOf(self.words).check(name, word)
+
+
+@dataclass(frozen=True, slots=True)
+class NotNull:
+    """Any value, as long as there is one."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse a missing value."""
+        if value is None:
+            raise invalid_value(name, "null", "entry must be non null")
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmpty:
+    """A word that is not empty; it may be missing."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse the empty word."""
+        if value == "":
+            raise invalid_value(name, "", "String must be non-empty")
+
+
+@dataclass(frozen=True, slots=True)
+class GzipLevel:
+    """A gzip level: 1 to 9, or -1 for the library's own choice."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse any other number."""
+        if value is None:
+            raise invalid_value(name, "null", "Value must be non-null")
+        assert isinstance(value, int)
+        if value == -1 or 1 <= value <= 9:
+            return
+        reason = f"Value must be between 1 and 9 or equal to {-1}"
+        raise invalid_value(name, value_text(value), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    """Pairs ``partition:broker``, or the single word ``*``."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse anything else in the list."""
+        assert isinstance(value, tuple)
+        if all(_THROTTLED_REPLICA.match(word) for word in value) or "".join(value) == "*":
+            return
+        reason = (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+        raise invalid_value(name, value_text(value), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """A share group's start: ``earliest``, ``latest`` or ``by_duration:`` with an ISO duration."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Refuse any other word."""
+        assert isinstance(value, str)
+        prefix, colon, duration = value.partition(":")
+        if value in {"earliest", "latest"}:
+            return
+        if prefix == "by_duration" and colon and is_java_duration_from_zero(duration):
+            return
+        reason = (
+            f"Invalid value `{value}` for configuration {name}. The value must be either "
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        raise invalid_value(name, value, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumVoters:
+    """Entries ``id@host:port`` of a static quorum."""
+
+    def check(self, name: str, value: ConfigValue) -> None:  # noqa: ARG002 - one signature for all
+        """Refuse an entry that cannot be read."""
+        assert isinstance(value, tuple)
+        parse_quorum_voters(value, must_be_routable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapServers:
+    """Entries ``host:port`` of the controllers to ask first."""
+
+    def check(self, name: str, value: ConfigValue) -> None:  # noqa: ARG002 - one signature for all
+        """Refuse an entry that cannot be read."""
+        assert isinstance(value, tuple)
+        for entry in value:
+            parse_bootstrap_server(entry)
+
+
+Validator = (
+    Range
+    | OneOf
+    | OneOfIgnoringCase
+    | ListOf
+    | NotNull
+    | NotEmpty
+    | GzipLevel
+    | ThrottledReplicas
+    | OffsetReset
+    | QuorumVoters
+    | BootstrapServers
+)

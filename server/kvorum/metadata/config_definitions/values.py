@@ -1,0 +1,107 @@
+"""From the text of a configuration value to the value, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType
+from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
+from kvorum.metadata.config_definitions.java_text import (
+    java_double_text,
+    java_trim,
+    parse_java_double,
+    parse_java_integer,
+)
+from kvorum.metadata.config_definitions.validators import ConfigValue
+
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def parse_type(definition: ConfigDefinition, text: str | None) -> ConfigValue:
+    """Read `text` as the type of `definition`, without looking at its limits."""
+    if text is None:
+        return None
+    trimmed = java_trim(text)
+    match definition.type:
+        case ConfigType.BOOLEAN:
+            return _parse_boolean(definition, text, trimmed)
+        case ConfigType.LIST:
+            return parse_list(trimmed)
+        case ConfigType.STRING | ConfigType.PASSWORD | ConfigType.CLASS:
+            return trimmed
+        case ConfigType.DOUBLE | ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+            return _parse_number(definition, text, trimmed)
+
+
+def parse_value(definition: ConfigDefinition, text: str | None) -> ConfigValue:
+    """Read `text` as a value of `definition` and check its limits.
+
+    Raises InvalidConfigError with the message Kafka's ConfigDef has for the same text. One
+    difference: a class is not looked for, its name is taken as it is.
+    """
+    value = parse_type(definition, text)
+    if definition.validator is not None:
+        definition.validator.check(definition.name, value)
+    return value
+
+
+def default_value(definition: ConfigDefinition) -> ConfigValue:
+    """Return the parsed default; InvalidConfigError for a required key."""
+    if definition.is_required:
+        raise InvalidConfigError(
+            f'Missing required configuration "{definition.name}" which has no default value.'
+        )
+    return parse_type(definition, definition.default)
+
+
+def parse_all(
+    definitions: Mapping[str, ConfigDefinition], texts: Mapping[str, str]
+) -> dict[str, ConfigValue]:
+    """Read every key of `definitions` from `texts`, defaults filled in, first error first."""
+    return {
+        name: parse_value(definition, texts[name]) if name in texts else default_value(definition)
+        for name, definition in definitions.items()
+    }
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """Split a comma separated list as Kafka does; blanks around commas go, empty words stay."""
+    return tuple(_COMMA.split(text)) if text else ()
+
+
+def convert_to_text(value: ConfigValue) -> str | None:
+    """Write a parsed value the way DescribeConfigs shows it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return java_double_text(value)
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+def _parse_boolean(definition: ConfigDefinition, text: str, trimmed: str) -> bool:
+    match trimmed.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            reason = "Expected value to be either true or false"
+            raise invalid_value(definition.name, text, reason)
+
+
+def _parse_number(definition: ConfigDefinition, text: str, trimmed: str) -> int | float:
+    try:
+        if definition.type is ConfigType.DOUBLE:
+            return parse_java_double(trimmed)
+        return parse_java_integer(trimmed, bits=_INTEGER_BITS[definition.type])
+    except ValueError:
+        reason = f"Not a number of type {definition.type.name}"
+        raise invalid_value(definition.name, text, reason) from None
