@@ -1,6 +1,6 @@
-"""The text format of java.util.Properties: server.properties and meta.properties.
+r"""The text format of java.util.Properties: server.properties and meta.properties.
 
-Reading follows java.util.Properties.load: bytes are ISO-8859-1, ``\\uXXXX`` escapes, line
+Reading follows java.util.Properties.load: bytes are ISO-8859-1, ``\uXXXX`` escapes, line
 continuations, three kinds of separators. Writing follows Properties.store, except that characters
 outside printable ASCII are always escaped, so that what is written can be read back.
 """
@@ -24,9 +24,9 @@ _FOUR_HEX_DIGITS = re.compile(r"u[0-9a-fA-F]{4}")
 
 
 def load_java_properties(text: bytes | str) -> dict[str, str]:
-    """Return the keys and values of a properties file, in file order; a later key wins.
+    r"""Return the keys and values of a properties file, in file order; a later key wins.
 
-    Raises PropertiesFormatError for a malformed ``\\u`` escape, the one thing Java refuses.
+    Raises PropertiesFormatError for a malformed ``\u`` escape, the one thing Java refuses.
     """
     if isinstance(text, bytes):
         text = text.decode("iso-8859-1")

@@ -1,0 +1,325 @@
+"""The file system, behind a small protocol: the only module that touches it.
+
+Everything else in this package takes a `FileSystem`. `RealFileSystem` is the operating system's;
+a simulator or a test hands in another that loses, tears or refuses what it likes. Implementations
+raise OSError (FileNotFoundError where a file is not there); `disk_errors` turns that into the
+package's own errors at the places where a file is known by its role.
+
+Durability contract, as on POSIX: bytes of a file are durable after `OpenFile.sync`; that a name
+exists, is gone or points elsewhere is durable after `FileSystem.sync_directory` of its folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from kvorum.storage.errors import DiskError, DiskFullError
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_DISK_ADVICE = "Free some space on that volume and start the node again"
+
+
+class OpenFile(Protocol):
+    """One open file; positions are given with each call, there is no cursor.
+
+    `read_at` and `sync` may run in one thread while `write_at` runs in another.
+    """
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only where the file ends."""
+        ...
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        """Write all of `data` at `position`; an OSError may leave a part of it written."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        ...
+
+    def size(self) -> int:
+        """Return how many bytes the file has."""
+        ...
+
+    def sync(self) -> None:
+        """Return once everything written to the file is durable."""
+        ...
+
+    def close(self) -> None:
+        """Give the handle back; closing twice is allowed."""
+        ...
+
+
+class HeldLock(Protocol):
+    """An exclusive lock that this process holds on a file."""
+
+    def release(self) -> None:
+        """Let others have it; releasing twice is allowed."""
+        ...
+
+
+class FileSystem(Protocol):
+    """What the storage code needs of a file system."""
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        """Open a file; with `create` an empty one is made where there is none."""
+        ...
+
+    def create_exclusively(self, path: Path) -> OpenFile:
+        """Create and open a file that must not be there yet (FileExistsError)."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether a file or directory of that name is there."""
+        ...
+
+    def list_names(self, directory: Path) -> list[str]:
+        """Return the names of all entries of a directory, sorted."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents where they are missing."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file over `target` in one step."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Delete a file; that it is gone already is no error."""
+        ...
+
+    def make_read_only(self, path: Path) -> None:
+        """Leave the owner the right to read, and nobody any other."""
+        ...
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when the file was last written, in milliseconds since the epoch."""
+        ...
+
+    def sync_directory(self, directory: Path) -> None:
+        """Return once the names in `directory` are durable."""
+        ...
+
+    def lock(self, path: Path) -> HeldLock | None:
+        """Take the exclusive lock on a file, created if need be; None where another has it."""
+        ...
+
+
+class RealOpenFile:
+    """A file of the operating system, by descriptor."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only where the file ends."""
+        first = os.pread(self._descriptor, size, position)
+        if len(first) in {size, 0}:
+            return first
+        pieces = [first]
+        have = len(first)
+        while have < size:
+            piece = os.pread(self._descriptor, size - have, position + have)
+            if not piece:
+                break
+            pieces.append(piece)
+            have += len(piece)
+        return b"".join(pieces)
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        """Write all of `data` at `position`."""
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._descriptor, rest, position)
+            position += written
+            rest = rest[written:]
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        os.ftruncate(self._descriptor, size)
+
+    def size(self) -> int:
+        """Return how many bytes the file has."""
+        return os.fstat(self._descriptor).st_size
+
+    def sync(self) -> None:
+        """Return once everything written to the file is durable."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealHeldLock:
+    """An exclusive record lock on a whole file, held until it is released or the process ends.
+
+    It excludes what Java's FileChannel.lock takes in another process, and other nodes of this one.
+    """
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let others have it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _take_record_lock(descriptor: int) -> None:
+    """Lock a whole file exclusively or raise OSError (EACCES, EAGAIN: another has it).
+
+    Where the system has them, the lock is bound to the open file and not to the process: a plain
+    POSIX lock would not keep out a second node in the same process, and closing any other
+    descriptor of the file would drop it.
+    """
+    command = getattr(fcntl, "F_OFD_SETLK", None)
+    if command is None:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(descriptor, command, whole_file)
+
+
+class RealFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        """Open a file; with `create` an empty one is made where there is none."""
+        mode = os.O_RDONLY if read_only else os.O_RDWR
+        return self._open(path, mode | (os.O_CREAT if create else 0))
+
+    def create_exclusively(self, path: Path) -> OpenFile:
+        """Create and open a file that must not be there yet."""
+        return self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def _open(self, path: Path, flags: int) -> OpenFile:
+        return RealOpenFile(path, os.open(path, flags | os.O_CLOEXEC, 0o644))
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether a file or directory of that name is there."""
+        return path.exists()
+
+    def list_names(self, directory: Path) -> list[str]:
+        """Return the names of all entries of a directory, sorted."""
+        return sorted(entry.name for entry in directory.iterdir())
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents where they are missing."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file over `target` in one step."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Delete a file; that it is gone already is no error."""
+        path.unlink(missing_ok=True)
+
+    def make_read_only(self, path: Path) -> None:
+        """Leave the owner the right to read, and nobody any other."""
+        path.chmod(0o400)
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when the file was last written, in milliseconds since the epoch."""
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def sync_directory(self, directory: Path) -> None:
+        """Return once the names in `directory` are durable."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: Path) -> HeldLock | None:
+        """Take the exclusive lock on a file, created if need be; None where another has it."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _take_record_lock(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                return None
+            raise
+        return RealHeldLock(descriptor)
+
+
+@contextmanager
+def disk_errors(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError inside the block into a DiskError about `path`; `doing` names the deed."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, path=path, doing=doing) from error
+
+
+def disk_error(error: OSError, *, path: Path, doing: str) -> DiskError:
+    """Return the DiskError that stands for `error`."""
+    problem = f"{doing} failed: {error.strerror or error}"
+    if error.errno in _NO_SPACE:
+        return DiskFullError(problem, errno=error.errno, file=path, advice=_FULL_DISK_ADVICE)
+    return DiskError(problem, errno=error.errno, file=path)
+
+
+def read_whole(files: FileSystem, path: Path) -> bytes:
+    """Return all bytes of a file; FileNotFoundError where there is none."""
+    handle = files.open(path, read_only=True)
+    try:
+        return handle.read_at(0, handle.size())
+    finally:
+        handle.close()
+
+
+def read_if_there(files: FileSystem, path: Path) -> bytes | None:
+    """Return all bytes of a file, or None where there is none."""
+    with disk_errors(path, "reading"):
+        try:
+            return read_whole(files, path)
+        except FileNotFoundError:
+            return None
+
+
+def replace_durably(files: FileSystem, path: Path, data: bytes) -> None:
+    """Put `data` in place of a file so that a crash leaves the old content or the new one.
+
+    Written to ``<name>.tmp``, made durable, moved over `path`, and the folder made durable: the
+    same steps and the same name as Kafka's small files. Raises DiskError; then the old file is
+    still in place.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    with disk_errors(path, "replacing"):
+        try:
+            _write_anew(files, temporary, data)
+            files.rename(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                files.remove(temporary)
+            raise
+        files.sync_directory(path.parent)
+
+
+def _write_anew(files: FileSystem, path: Path, data: bytes) -> None:
+    files.remove(path)
+    handle = files.create_exclusively(path)
+    try:
+        handle.write_at(0, data)
+        handle.sync()
+    finally:
+        handle.close()

@@ -1,0 +1,83 @@
+"""File names of a metadata log directory and of the folders around it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
+SNAPSHOT_SUFFIX = ".checkpoint"
+PARTIAL_SUFFIX = ".part"
+DELETED_SUFFIX = ".deleted"
+
+_SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^.]*)?\.checkpoint(\.part|\.deleted)?")
+_OFFSET_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndEpoch:
+    """A log position and the leader epoch of the record before it.
+
+    Ordered as Kafka orders snapshots: by epoch, then by offset.
+    """
+
+    offset: int
+    epoch: int
+
+    def __lt__(self, other: OffsetAndEpoch) -> bool:
+        return (self.epoch, self.offset) < (other.epoch, other.offset)
+
+    def __le__(self, other: OffsetAndEpoch) -> bool:
+        return (self.epoch, self.offset) <= (other.epoch, other.offset)
+
+    def __gt__(self, other: OffsetAndEpoch) -> bool:
+        return other < self
+
+    def __ge__(self, other: OffsetAndEpoch) -> bool:
+        return other <= self
+
+
+BOOTSTRAP_SNAPSHOT_ID = OffsetAndEpoch(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotName:
+    """What the name of a snapshot file says."""
+
+    name: str
+    id: OffsetAndEpoch
+    is_partial: bool
+    is_deleted: bool
+
+
+def offset_name(base_offset: int, suffix: str) -> str:
+    """Return the name of a segment's file: the offset in twenty digits, and the suffix."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse_offset_name(name: str) -> tuple[int, str] | None:
+    """Return the offset and suffix of a segment's file name, or None for any other name."""
+    found = _OFFSET_NAME.fullmatch(name)
+    return None if found is None else (int(found.group(1)), found.group(2))
+
+
+def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:
+    """Return the name of a finished snapshot: end offset (exclusive) and epoch."""
+    return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{SNAPSHOT_SUFFIX}"
+
+
+def parse_snapshot_name(name: str) -> SnapshotName | None:
+    """Return what a snapshot's file name says, or None for any other name."""
+    found = _SNAPSHOT_NAME.fullmatch(name)
+    if found is None:
+        return None
+    return SnapshotName(
+        name=name,
+        id=OffsetAndEpoch(offset=int(found.group(1)), epoch=int(found.group(2))),
+        is_partial=found.group(3) == PARTIAL_SUFFIX,
+        is_deleted=found.group(3) == DELETED_SUFFIX,
+    )
