@@ -170,7 +170,9 @@ def metadata_version_from_text(text: str, *, allow_unstable: bool = False) -> Me
     version = _BY_TEXT.get(".".join(text.split(".")[:2]))
     if version is None or not (allow_unstable or version.is_production):
         last = (
-            LATEST_TESTING_METADATA_VERSION if allow_unstable else LATEST_PRODUCTION_METADATA_VERSION
+            LATEST_TESTING_METADATA_VERSION
+            if allow_unstable
+            else LATEST_PRODUCTION_METADATA_VERSION
         )
         known = ", ".join(known.text for known in MetadataVersion if known <= last)
         raise UnknownFeatureError(

@@ -1,0 +1,66 @@
+"""The records a new cluster starts from, as formatting writes them into bootstrap.checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.features import KRAFT_VERSION_FEATURE
+from kvorum.metadata.metadata_version import (
+    METADATA_VERSION_FEATURE,
+    MetadataVersion,
+    metadata_version_from_level,
+)
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapMetadata:
+    """What the first active controller of a cluster writes first, and where it was read."""
+
+    records: tuple[RecordAndVersion, ...]
+    metadata_version: MetadataVersion
+    source: str
+
+    def feature_level(self, name: str) -> int:
+        """Return the level the records give to the feature `name`, 0 where they give none."""
+        level = 0
+        for message, _ in self.records:
+            if isinstance(message, FeatureLevelRecord) and message.name == name:
+                level = message.feature_level
+        return level
+
+
+def bootstrap_from_features(
+    metadata_version: MetadataVersion, levels: Mapping[str, int], *, source: str
+) -> BootstrapMetadata:
+    """Return the records for a cluster at `metadata_version` with features at `levels`.
+
+    metadata.version comes first, then the features above level 0 by name; kraft.version lives in
+    control records and is left out.
+    """
+    names = sorted(levels.keys() - {METADATA_VERSION_FEATURE, KRAFT_VERSION_FEATURE})
+    wanted = [(METADATA_VERSION_FEATURE, int(metadata_version))]
+    wanted += [(name, levels[name]) for name in names if levels[name] > 0]
+    records: list[RecordAndVersion] = [
+        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in wanted
+    ]
+    return BootstrapMetadata(tuple(records), metadata_version, source)
+
+
+def bootstrap_from_records(
+    records: Iterable[RecordAndVersion], *, source: str
+) -> BootstrapMetadata:
+    """Return what `records`, read from `source`, say; they must name a metadata.version."""
+    kept = tuple(records)
+    level = BootstrapMetadata(kept, MetadataVersion.V3_3_IV3, source).feature_level(
+        METADATA_VERSION_FEATURE
+    )
+    if not level:
+        raise MetadataError(
+            f"No FeatureLevelRecord for {METADATA_VERSION_FEATURE} was found in the bootstrap "
+            f"metadata from {source}"
+        )
+    return BootstrapMetadata(kept, metadata_version_from_level(level), source)

@@ -1,0 +1,95 @@
+"""Dynamic configuration, folded from ConfigRecords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+
+from immutables import Map
+
+from kvorum.metadata.config_definitions import (
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+)
+from kvorum.wire.messages.config_record import ConfigRecord
+
+
+@unique
+class ResourceType(IntEnum):
+    """What a configuration belongs to, with Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+ConfigResource = tuple[int, str]
+"""Resource type and name; the name of the whole cluster's brokers is empty."""
+
+CLUSTER_RESOURCE: ConfigResource = (ResourceType.BROKER, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsImage:
+    """The dynamic values of each resource that has any."""
+
+    resources: Map[ConfigResource, Map[str, str]] = field(
+        default_factory=Map[ConfigResource, Map[str, str]]
+    )
+
+    def of(self, resource_type: int, name: str) -> Map[str, str]:
+        """Return the dynamic values of a resource, an empty map where it has none."""
+        found = self.resources.get((resource_type, name))
+        return Map[str, str]() if found is None else found
+
+    def of_cluster(self) -> Map[str, str]:
+        """Return the dynamic values that hold for all brokers."""
+        return self.of(*CLUSTER_RESOURCE)
+
+    def of_topic(self, name: str) -> Map[str, str]:
+        """Return the dynamic values of a topic."""
+        return self.of(ResourceType.TOPIC, name)
+
+    def without(self, resource_type: int, name: str) -> ConfigsImage:
+        """Return the image without any value of a resource."""
+        resource = (int(resource_type), name)
+        if resource not in self.resources:
+            return self
+        return ConfigsImage(self.resources.delete(resource))
+
+
+def replay_config(image: ConfigsImage, record: ConfigRecord) -> ConfigsImage:
+    """Return `image` with one value set or, where the record has none, removed.
+
+    Names that the resource's type does not know are skipped, as every Kafka node does: they were
+    written by a release that has them.
+    """
+    resource = (record.resource_type, record.resource_name)
+    if not is_supported(record.resource_type, record.name):
+        return image
+    current = image.of(*resource)
+    if record.value is not None:
+        return ConfigsImage(image.resources.set(resource, current.set(record.name, record.value)))
+    if record.name not in current:
+        return image
+    left = current.delete(record.name)
+    if left:
+        return ConfigsImage(image.resources.set(resource, left))
+    return ConfigsImage(image.resources.delete(resource))
+
+
+def is_supported(resource_type: int, name: str) -> bool:
+    """Tell whether values called `name` are kept for resources of `resource_type`."""
+    if resource_type == ResourceType.BROKER:
+        return True
+    if resource_type == ResourceType.TOPIC:
+        return name in TOPIC_CONFIGS
+    if resource_type == ResourceType.CLIENT_METRICS:
+        return name in CLIENT_METRICS_CONFIGS
+    if resource_type == ResourceType.GROUP:
+        return name in GROUP_CONFIGS
+    return False

@@ -1,0 +1,35 @@
+"""The ids of log directories that stand for something else than a directory (KIP-858)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+MIGRATING: Final = bytes(16)
+"""Nothing is known yet: the partition was created before directories were recorded."""
+
+UNASSIGNED: Final = bytes(15) + b"\x01"
+"""The broker is to choose a directory."""
+
+LOST: Final = bytes(15) + b"\x02"
+"""The directory is offline and which one it was is not known."""
+
+RESERVED_BELOW: Final = 100
+
+
+def is_reserved(directory_id: bytes) -> bool:
+    """Tell whether `directory_id` is one that no real directory may have."""
+    return int.from_bytes(directory_id, "big") < RESERVED_BELOW
+
+
+def is_online(directory_id: bytes, online_directories: Iterable[bytes]) -> bool:
+    """Tell whether a replica in `directory_id` is usable on a broker with `online_directories`.
+
+    A broker that names no directories at all is trusted to have the one in question.
+    """
+    if directory_id in (UNASSIGNED, MIGRATING):
+        return True
+    if directory_id == LOST:
+        return False
+    online = tuple(online_directories)
+    return not online or directory_id in online

@@ -1,0 +1,298 @@
+"""Which record changes which part of the image, and how: one small function per record type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from kvorum.metadata import (
+    acls_image,
+    client_quotas_image,
+    cluster_image,
+    configs_image,
+    delegation_tokens_image,
+    features_image,
+    scram_image,
+)
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.errors import ReplayError
+from kvorum.metadata.record_types import MetadataMessage
+from kvorum.metadata.topics_image import TopicsEditor
+from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
+from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
+from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.clear_elr_record import ClearElrRecord
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
+from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
+from kvorum.wire.messages.no_op_record import NoOpRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
+from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
+from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
+
+if TYPE_CHECKING:
+    from kvorum.metadata.image import MetadataImage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A run of records that counts as a whole or not at all (KIP-868).
+
+    `before` is the image as it was before the record at `begin_offset`.
+    """
+
+    name: str | None
+    begin_offset: int
+    before: MetadataImage
+
+
+class ImageEditor:
+    """The parts of an image while a run of records is folded into them."""
+
+    def __init__(self, base: MetadataImage) -> None:
+        self.transaction = base.transaction
+        self.last_offset = base.last_offset
+        self.rebase(base)
+
+    def rebase(self, base: MetadataImage) -> None:
+        """Take the parts of `base`, forgetting everything folded in since."""
+        self._base = base
+        self.features = base.features
+        self.cluster = base.cluster
+        self.topics = TopicsEditor(base.topics)
+        self.configs = base.configs
+        self.client_quotas = base.client_quotas
+        self.next_producer_id = base.next_producer_id
+        self.acls = base.acls
+        self.scram = base.scram
+        self.delegation_tokens = base.delegation_tokens
+
+    def finish(self) -> MetadataImage:
+        """Return the image with everything folded in; only `rebase` may follow."""
+        return replace(
+            self._base,
+            features=self.features,
+            cluster=self.cluster,
+            topics=self.topics.finish(),
+            configs=self.configs,
+            client_quotas=self.client_quotas,
+            next_producer_id=self.next_producer_id,
+            acls=self.acls,
+            scram=self.scram,
+            delegation_tokens=self.delegation_tokens,
+            transaction=self.transaction,
+            last_offset=self.last_offset,
+        )
+
+
+Fold: TypeAlias = Callable[[ImageEditor, MetadataMessage, int], None]
+Message = TypeVar("Message", bound=MetadataMessage)
+
+
+def fold_record(editor: ImageEditor, message: MetadataMessage, offset: int) -> None:
+    """Fold one record, which is at `offset`, into `editor`."""
+    key = message.API_KEY
+    fold = FOLDS.get(-1 if key is None else key)
+    if fold is None:
+        raise ReplayError(f"{message.NAME} is not a record of the metadata log")
+    fold(editor, message, offset)
+    editor.last_offset = offset
+
+
+def _register_broker(editor: ImageEditor, record: RegisterBrokerRecord, offset: int) -> None:
+    editor.cluster = cluster_image.replay_register_broker(editor.cluster, record, offset)
+
+
+def _unregister_broker(editor: ImageEditor, record: UnregisterBrokerRecord, _: int) -> None:
+    editor.cluster = cluster_image.replay_unregister_broker(editor.cluster, record)
+
+
+def _topic(editor: ImageEditor, record: TopicRecord, _: int) -> None:
+    editor.topics.create_topic(record)
+
+
+def _partition(editor: ImageEditor, record: PartitionRecord, _: int) -> None:
+    editor.topics.create_partition(record)
+
+
+def _config(editor: ImageEditor, record: ConfigRecord, _: int) -> None:
+    editor.configs = configs_image.replay_config(editor.configs, record)
+
+
+def _partition_change(editor: ImageEditor, record: PartitionChangeRecord, _: int) -> None:
+    editor.topics.change_partition(record)
+
+
+def _fence_broker(editor: ImageEditor, record: FenceBrokerRecord, _: int) -> None:
+    editor.cluster = cluster_image.replay_fencing(
+        editor.cluster, record.id, record.epoch, fence=True
+    )
+
+
+def _unfence_broker(editor: ImageEditor, record: UnfenceBrokerRecord, _: int) -> None:
+    editor.cluster = cluster_image.replay_fencing(
+        editor.cluster, record.id, record.epoch, fence=False
+    )
+
+
+def _remove_topic(editor: ImageEditor, record: RemoveTopicRecord, _: int) -> None:
+    name = editor.topics.remove_topic(record.topic_id)
+    editor.configs = editor.configs.without(ResourceType.TOPIC, name)
+
+
+def _delegation_token(editor: ImageEditor, record: DelegationTokenRecord, _: int) -> None:
+    editor.delegation_tokens = delegation_tokens_image.replay_delegation_token(
+        editor.delegation_tokens, record
+    )
+
+
+def _user_scram_credential(editor: ImageEditor, record: UserScramCredentialRecord, _: int) -> None:
+    editor.scram = scram_image.replay_user_scram_credential(editor.scram, record)
+
+
+def _feature_level(editor: ImageEditor, record: FeatureLevelRecord, _: int) -> None:
+    editor.features = features_image.replay_feature_level(editor.features, record)
+
+
+def _client_quota(editor: ImageEditor, record: ClientQuotaRecord, _: int) -> None:
+    editor.client_quotas = client_quotas_image.replay_client_quota(editor.client_quotas, record)
+
+
+def _producer_ids(editor: ImageEditor, record: ProducerIdsRecord, _: int) -> None:
+    editor.next_producer_id = record.next_producer_id
+
+
+def _broker_registration_change(
+    editor: ImageEditor, record: BrokerRegistrationChangeRecord, _: int
+) -> None:
+    editor.cluster = cluster_image.replay_broker_registration_change(editor.cluster, record)
+
+
+def _access_control_entry(editor: ImageEditor, record: AccessControlEntryRecord, _: int) -> None:
+    editor.acls = acls_image.replay_access_control_entry(editor.acls, record)
+
+
+def _remove_access_control_entry(
+    editor: ImageEditor, record: RemoveAccessControlEntryRecord, _: int
+) -> None:
+    editor.acls = acls_image.replay_remove_access_control_entry(editor.acls, record.id)
+
+
+def _nothing(editor: ImageEditor, record: MetadataMessage, offset: int) -> None:
+    """Change nothing: the record only takes up an offset."""
+
+
+def _remove_user_scram_credential(
+    editor: ImageEditor, record: RemoveUserScramCredentialRecord, _: int
+) -> None:
+    editor.scram = scram_image.replay_remove_user_scram_credential(editor.scram, record)
+
+
+def _begin_transaction(editor: ImageEditor, record: BeginTransactionRecord, offset: int) -> None:
+    if editor.transaction is not None:
+        raise ReplayError(
+            f"a transaction begins at offset {offset}, but the one that began at offset "
+            f"{editor.transaction.begin_offset} is still open"
+        )
+    before = editor.finish()
+    editor.rebase(before)
+    editor.transaction = OpenTransaction(record.name, offset, before)
+
+
+def _end_transaction(editor: ImageEditor, _: EndTransactionRecord, offset: int) -> None:
+    if editor.transaction is None:
+        raise ReplayError(f"a transaction ends at offset {offset}, but none is open")
+    editor.transaction = None
+
+
+def _abort_transaction(editor: ImageEditor, _: AbortTransactionRecord, offset: int) -> None:
+    if editor.transaction is None:
+        raise ReplayError(f"a transaction is aborted at offset {offset}, but none is open")
+    editor.rebase(editor.transaction.before)
+    editor.transaction = None
+
+
+def _remove_delegation_token(
+    editor: ImageEditor, record: RemoveDelegationTokenRecord, _: int
+) -> None:
+    editor.delegation_tokens = delegation_tokens_image.replay_remove_delegation_token(
+        editor.delegation_tokens, record.token_id
+    )
+
+
+def _register_controller(editor: ImageEditor, record: RegisterControllerRecord, _: int) -> None:
+    editor.cluster = cluster_image.replay_register_controller(editor.cluster, record)
+
+
+def _clear_elr(editor: ImageEditor, record: ClearElrRecord, _: int) -> None:
+    editor.topics.clear_elr(record)
+
+
+def _typed(
+    message_class: type[Message], fold: Callable[[ImageEditor, Message, int], None]
+) -> tuple[int, Fold]:
+    """Return the entry of `FOLDS` that hands messages of `message_class` to `fold`."""
+    key = message_class.API_KEY
+    if key is None:
+        raise TypeError(f"{message_class.NAME} is not a metadata record")
+
+    def checked(editor: ImageEditor, message: MetadataMessage, offset: int) -> None:
+        if not isinstance(message, message_class):
+            raise ReplayError(f"{message.NAME} is not a record of the metadata log")
+        fold(editor, message, offset)
+
+    return key, checked
+
+
+FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
+    dict(
+        [
+            _typed(RegisterBrokerRecord, _register_broker),
+            _typed(UnregisterBrokerRecord, _unregister_broker),
+            _typed(TopicRecord, _topic),
+            _typed(PartitionRecord, _partition),
+            _typed(ConfigRecord, _config),
+            _typed(PartitionChangeRecord, _partition_change),
+            _typed(FenceBrokerRecord, _fence_broker),
+            _typed(UnfenceBrokerRecord, _unfence_broker),
+            _typed(RemoveTopicRecord, _remove_topic),
+            _typed(DelegationTokenRecord, _delegation_token),
+            _typed(UserScramCredentialRecord, _user_scram_credential),
+            _typed(FeatureLevelRecord, _feature_level),
+            _typed(ClientQuotaRecord, _client_quota),
+            _typed(ProducerIdsRecord, _producer_ids),
+            _typed(BrokerRegistrationChangeRecord, _broker_registration_change),
+            _typed(AccessControlEntryRecord, _access_control_entry),
+            _typed(RemoveAccessControlEntryRecord, _remove_access_control_entry),
+            _typed(NoOpRecord, _nothing),
+            _typed(ZkMigrationStateRecord, _nothing),
+            _typed(RemoveUserScramCredentialRecord, _remove_user_scram_credential),
+            _typed(BeginTransactionRecord, _begin_transaction),
+            _typed(EndTransactionRecord, _end_transaction),
+            _typed(AbortTransactionRecord, _abort_transaction),
+            _typed(RemoveDelegationTokenRecord, _remove_delegation_token),
+            _typed(RegisterControllerRecord, _register_controller),
+            _typed(ClearElrRecord, _clear_elr),
+        ]
+    )
+)
+"""What each record type does to the image, by the type's number."""

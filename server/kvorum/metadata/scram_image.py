@@ -1,0 +1,59 @@
+"""SCRAM credentials of users, folded from their records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+
+from immutables import Map
+
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
+
+
+@unique
+class ScramMechanism(IntEnum):
+    """Kafka's numbers for the mechanisms; anything else is unknown."""
+
+    UNKNOWN = 0
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What proves a password; the keys never show in a representation."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramImage:
+    """The credential of each mechanism and user."""
+
+    credentials: Map[tuple[int, str], ScramCredential] = field(
+        default_factory=Map[tuple[int, str], ScramCredential]
+    )
+
+
+def replay_user_scram_credential(
+    image: ScramImage, record: UserScramCredentialRecord
+) -> ScramImage:
+    """Return `image` with a user's credential set."""
+    credential = ScramCredential(
+        record.salt, record.stored_key, record.server_key, record.iterations
+    )
+    return ScramImage(image.credentials.set((record.mechanism, record.name), credential))
+
+
+def replay_remove_user_scram_credential(
+    image: ScramImage, record: RemoveUserScramCredentialRecord
+) -> ScramImage:
+    """Return `image` without a user's credential."""
+    key = (record.mechanism, record.name)
+    return ScramImage(image.credentials.delete(key)) if key in image.credentials else image

@@ -1,0 +1,153 @@
+"""Topics and their partitions, folded from topic and partition records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from immutables import Map, MapMutation
+
+from kvorum.metadata.errors import ReplayError
+from kvorum.metadata.partition import (
+    PartitionRegistration,
+    merge_partition_change,
+    partition_from_record,
+    without_elr,
+)
+from kvorum.wire.messages.clear_elr_record import ClearElrRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.uuid_text import uuid_to_text
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic with its partitions by index."""
+
+    name: str
+    id: bytes
+    partitions: Map[int, PartitionRegistration] = field(
+        default_factory=Map[int, PartitionRegistration]
+    )
+
+    def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
+        """Return index and partition, in order of index."""
+        return sorted(self.partitions.items(), key=lambda item: item[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage:
+    """Every topic by id, and the id of each by name."""
+
+    by_id: Map[bytes, TopicImage] = field(default_factory=Map[bytes, TopicImage])
+    ids: Map[str, bytes] = field(default_factory=Map[str, bytes])
+
+    def by_name(self, name: str) -> TopicImage | None:
+        """Return the topic called `name`, None where there is none."""
+        topic_id = self.ids.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def partition(self, topic_id: bytes, index: int) -> PartitionRegistration | None:
+        """Return one partition, None where there is none."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(index)
+
+    def sorted_topics(self) -> list[TopicImage]:
+        """Return every topic in order of name."""
+        return [self.by_id[self.ids[name]] for name in sorted(self.ids)]
+
+    def all_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """Yield every partition with its topic and index, by topic name and index."""
+        for topic in self.sorted_topics():
+            for index, partition in topic.sorted_partitions():
+                yield topic, index, partition
+
+
+class TopicsEditor:
+    """Folds a run of records into a `TopicsImage`, changing shared maps only once."""
+
+    def __init__(self, image: TopicsImage) -> None:
+        self._image = image
+        self._by_id: MapMutation[bytes, TopicImage] | None = None
+        self._ids: MapMutation[str, bytes] | None = None
+        self._partitions: dict[bytes, MapMutation[int, PartitionRegistration]] = {}
+
+    def finish(self) -> TopicsImage:
+        """Return the image with everything folded in; the editor must not be used again."""
+        if self._by_id is None or self._ids is None:
+            return self._image
+        for topic_id, partitions in self._partitions.items():
+            topic = self._by_id[topic_id]
+            self._by_id[topic_id] = replace(topic, partitions=partitions.finish())
+        return TopicsImage(self._by_id.finish(), self._ids.finish())
+
+    def create_topic(self, record: TopicRecord) -> None:
+        """Fold a TopicRecord."""
+        by_id, ids = self._maps()
+        if record.name in ids:
+            raise ReplayError(f"topic {record.name} exists already")
+        ids[record.name] = record.topic_id
+        by_id[record.topic_id] = TopicImage(record.name, record.topic_id)
+
+    def remove_topic(self, topic_id: bytes) -> str:
+        """Fold a RemoveTopicRecord and return the name of the topic that is gone."""
+        by_id, ids = self._maps()
+        topic = self._topic(topic_id)
+        del by_id[topic_id]
+        del ids[topic.name]
+        self._partitions.pop(topic_id, None)
+        return topic.name
+
+    def create_partition(self, record: PartitionRecord) -> None:
+        """Fold a PartitionRecord."""
+        self._partitions_of(record.topic_id)[record.partition_id] = partition_from_record(record)
+
+    def change_partition(self, record: PartitionChangeRecord) -> None:
+        """Fold a PartitionChangeRecord."""
+        partitions = self._partitions_of(record.topic_id)
+        partition = partitions.get(record.partition_id)
+        if partition is None:
+            raise ReplayError(
+                f"topic {uuid_to_text(record.topic_id)} has no partition {record.partition_id}"
+            )
+        partitions[record.partition_id] = merge_partition_change(partition, record)
+
+    def clear_elr(self, record: ClearElrRecord) -> None:
+        """Fold a ClearElrRecord; an empty topic name stands for all topics."""
+        by_id, ids = self._maps()
+        if record.topic_name:
+            topic_id = ids.get(record.topic_name)
+            if topic_id is None:
+                raise ReplayError(f"no topic {record.topic_name} to clear the ELR of")
+            topic_ids = [topic_id]
+        else:
+            topic_ids = [topic_id for topic_id, _ in by_id.items()]
+        for topic_id in topic_ids:
+            self._clear_elr_of(topic_id)
+
+    def _clear_elr_of(self, topic_id: bytes) -> None:
+        partitions = self._partitions_of(topic_id)
+        for index, partition in list(partitions.items()):
+            cleared = without_elr(partition)
+            if cleared is not partition:
+                partitions[index] = cleared
+
+    def _maps(self) -> tuple[MapMutation[bytes, TopicImage], MapMutation[str, bytes]]:
+        if self._by_id is None or self._ids is None:
+            self._by_id = self._image.by_id.mutate()
+            self._ids = self._image.ids.mutate()
+        return self._by_id, self._ids
+
+    def _topic(self, topic_id: bytes) -> TopicImage:
+        topic = self._maps()[0].get(topic_id)
+        if topic is None:
+            raise ReplayError(f"no topic with id {uuid_to_text(topic_id)}")
+        return topic
+
+    def _partitions_of(self, topic_id: bytes) -> MapMutation[int, PartitionRegistration]:
+        partitions = self._partitions.get(topic_id)
+        if partitions is None:
+            partitions = self._topic(topic_id).partitions.mutate()
+            self._partitions[topic_id] = partitions
+        return partitions
