@@ -1,0 +1,34 @@
+"""`python -m benchmarks [codec|node]`: README's figures, each beside a peer in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+from benchmarks import codec, node_start
+from benchmarks.report import Row, as_json, as_text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("part", nargs="?", choices=["codec", "node"], help="only this part")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    if arguments.part in (None, "codec"):
+        rows += codec.message_rows() + codec.batch_rows()
+    if arguments.part in (None, "node"):
+        rows += node_start.rows()
+    if arguments.json:
+        print(as_json(rows))
+        return
+    print(
+        f"Python {platform.python_version()}, {platform.machine()}; medians; "
+        "a ratio above 1 means that ours is better"
+    )
+    print(as_text(rows))
+    if arguments.part in (None, "codec"):
+        print(f"import of one message: {codec.import_milliseconds():.1f} ms")
+
+
+main()

@@ -1,0 +1,60 @@
+"""The codec beside kafka-python, kio and aiokafka, and what one import costs."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+from benchmarks import batch_cases, codec_cases, codec_peers
+from benchmarks.report import Row
+from benchmarks.timing import Timing, time_in_turns
+
+MICROSECONDS = 1e6
+IMPORT_RUNS = 15
+IMPORT_PROGRAM = """
+import time
+started = time.perf_counter()
+from kvorum.wire.messages.fetch import FetchRequest
+print(time.perf_counter() - started)
+"""
+
+
+def message_rows() -> list[Row]:
+    rows: list[Row] = []
+    for case in codec_cases.cases():
+        found = codec_peers.codecs(case)
+        decode = time_in_turns({codec.library: codec.decode for codec in found})
+        encode = time_in_turns({codec.library: codec.encode for codec in found})
+        rows += rows_of(f"decode {case.name}", decode) + rows_of(f"encode {case.name}", encode)
+    return rows
+
+
+def batch_rows() -> list[Row]:
+    found = batch_cases.codecs()
+    decode = time_in_turns({codec.library: codec.decode for codec in found})
+    encode = time_in_turns({codec.library: codec.encode for codec in found})
+    name = f"a batch of {batch_cases.RECORDS:,} records"
+    return rows_of(f"decode {name}", decode) + rows_of(f"encode {name}", encode)
+
+
+def rows_of(what: str, timings: dict[str, Timing]) -> list[Row]:
+    ours = timings["kvorum"].median_seconds * MICROSECONDS
+    return [
+        Row(what, peer, ours, timing.median_seconds * MICROSECONDS, "us")
+        for peer, timing in timings.items()
+        if peer != "kvorum"
+    ]
+
+
+def import_milliseconds() -> float:
+    """Import one message in fresh interpreters; the median."""
+    samples = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", IMPORT_PROGRAM], check=True, capture_output=True, text=True
+            ).stdout
+        )
+        for _ in range(IMPORT_RUNS)
+    ]
+    return statistics.median(samples) * 1000

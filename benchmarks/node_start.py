@@ -1,0 +1,162 @@
+"""One combined node, ours beside real Kafka: time to the first answered request, and memory.
+
+Both nodes get a freshly formatted directory (formatting is not timed), the same probe and the same
+settings. Kafka's Java runs with the flags that let it start quickest and with a heap far below its
+default, so the comparison leans its way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.admin_probe import Address, wait_for_first_answer
+from benchmarks.report import Row
+from tests.interop.kafka.fetch_jars import (
+    JARS_ROOT,
+    REFERENCE_RELEASE,
+    find_java,
+)
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+
+RUNS = 7
+HEAP_MB = 256
+SETTLE_SECONDS = 3.0
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one start cost."""
+
+    start_seconds: float
+    resident_mib: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """How to format a directory and how to run a node on it; `{file}` is the settings file."""
+
+    name: str
+    format_command: list[str]
+    run_command: list[str]
+
+
+def kvorum_node() -> Candidate:
+    command = [sys.executable, "-m", "kvorum.cli"]
+    return Candidate(
+        "kvorum",
+        [*command, "storage", "format", "-t", cluster_id(), "--standalone", "-c", "{file}"],
+        [*command, "server", "{file}"],
+    )
+
+
+def kafka_node() -> Candidate:
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    return Candidate(
+        f"Kafka {REFERENCE_RELEASE}",
+        java.command(
+            "kafka.tools.StorageTool", "format", "-t", cluster_id(), "--standalone", "-c", "{file}"
+        ),
+        java.command("kafka.Kafka", "{file}", heap_mb=HEAP_MB),
+    )
+
+
+def cluster_id() -> str:
+    return "Zm9yLWJlbmNobWFyay0wMQ"
+
+
+def settings(folder: Path, *, broker_port: int, controller_port: int) -> str:
+    listeners = f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}"
+    return "\n".join(
+        [
+            "process.roles=broker,controller",
+            "node.id=1",
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}",
+            f"listeners={listeners}",
+            f"advertised.listeners={listeners}",
+            "controller.listener.names=CONTROLLER",
+            f"log.dirs={folder / 'data'}",
+            "offsets.topic.replication.factor=1",
+            "",
+        ]
+    )
+
+
+def measure(candidate: Candidate) -> Sample:
+    """Format, start, wait for the first acknowledged topic, look at memory, stop."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        broker_port, controller_port = free_ports(2)
+        file = folder / "server.properties"
+        file.write_text(settings(folder, broker_port=broker_port, controller_port=controller_port))
+        subprocess.run(with_file(candidate.format_command, file), check=True, capture_output=True)
+        started = time.perf_counter()
+        with running(with_file(candidate.run_command, file)) as process:
+            answered = wait_for_first_answer(
+                Address("127.0.0.1", broker_port), deadline_seconds=started + START_SECONDS_MAX
+            )
+            time.sleep(SETTLE_SECONDS)
+            return Sample(answered - started, resident_mib(process.pid))
+
+
+def with_file(command: list[str], file: Path) -> list[str]:
+    return [str(file) if word == "{file}" else word for word in command]
+
+
+@contextlib.contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def resident_mib(process_id: int) -> float:
+    for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    message = f"no resident memory of process {process_id}"
+    raise ValueError(message)
+
+
+def rows() -> list[Row]:
+    """Take turns, so that both see the same machine; medians."""
+    candidates = (kvorum_node(), kafka_node())
+    samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
+    for _ in range(RUNS):
+        for candidate in candidates:
+            samples[candidate.name].append(measure(candidate))
+    ours, theirs = (samples[candidate.name] for candidate in candidates)
+    peer = candidates[1].name
+    return [
+        Row(
+            "start to first answered CreateTopics",
+            peer,
+            statistics.median(sample.start_seconds for sample in ours) * 1000,
+            statistics.median(sample.start_seconds for sample in theirs) * 1000,
+            "ms",
+        ),
+        Row(
+            "resident memory of an idle node",
+            peer,
+            statistics.median(sample.resident_mib for sample in ours),
+            statistics.median(sample.resident_mib for sample in theirs),
+            "MiB",
+        ),
+    ]

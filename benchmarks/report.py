@@ -1,0 +1,35 @@
+"""Rows of the benchmark's report, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of ours beside one peer's; `ratio` above 1 means that ours is better."""
+
+    what: str
+    peer: str
+    ours: float
+    theirs: float
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        return self.theirs / self.ours
+
+
+def as_text(rows: list[Row]) -> str:
+    lines = [f"{'what':<52} {'kvorum':>12} {'peer':>12}  {'':<4} {'ratio':>8}  beside"]
+    for row in rows:
+        lines.append(
+            f"{row.what:<52} {row.ours:>12.1f} {row.theirs:>12.1f}  {row.unit:<4}"
+            f" {row.ratio:>7.1f}x  {row.peer}"
+        )
+    return "\n".join(lines)
+
+
+def as_json(rows: list[Row]) -> str:
+    return "\n".join(json.dumps({**asdict(row), "ratio": round(row.ratio, 2)}) for row in rows)

@@ -1,0 +1,50 @@
+"""Timing that survives a noisy machine: candidates take turns, medians are quoted."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+ROUND_SECONDS = 0.05
+ROUNDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds one call takes: the median over the rounds, and the spread."""
+
+    median_seconds: float
+    minimum_seconds: float
+    maximum_seconds: float
+
+
+def calls_per_round(call: Callable[[], object]) -> int:
+    """Find how many calls fill a round, by doubling."""
+    calls = 1
+    while True:
+        elapsed_seconds = time_calls(call, calls)
+        if elapsed_seconds >= ROUND_SECONDS:
+            return calls
+        calls = max(calls * 2, int(calls * ROUND_SECONDS / max(elapsed_seconds, 1e-9)))
+
+
+def time_calls(call: Callable[[], object], calls: int) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return time.perf_counter() - started
+
+
+def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
+    """Time every candidate in every round, so that drift of the machine hits all alike."""
+    calls = {name: calls_per_round(call) for name, call in candidates.items()}
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(ROUNDS):
+        for name, call in candidates.items():
+            samples[name].append(time_calls(call, calls[name]) / calls[name])
+    return {
+        name: Timing(statistics.median(values), min(values), max(values))
+        for name, values in samples.items()
+    }
