@@ -1,0 +1,35 @@
+"""A node's configuration: `load_properties` reads the file, `NodeConfig` is what the node acts on.
+
+Kafka's keys, defaults, checks and messages. Every refusal is a `ConfigError` of one line.
+"""
+
+from kvorum.node.config.errors import ConfigError
+from kvorum.node.config.known import KEYS_IN_USE
+from kvorum.node.config.listener import Listener, SecurityProtocol
+from kvorum.node.config.listeners import Listeners
+from kvorum.node.config.node_config import NodeConfig, ProcessRole
+from kvorum.node.config.properties import load_properties, parse_overrides
+from kvorum.node.config.settings import (
+    BrokerSettings,
+    MetadataLogSettings,
+    NetworkSettings,
+    QuorumSettings,
+    TopicSettings,
+)
+
+__all__ = [
+    "KEYS_IN_USE",
+    "BrokerSettings",
+    "ConfigError",
+    "Listener",
+    "Listeners",
+    "MetadataLogSettings",
+    "NetworkSettings",
+    "NodeConfig",
+    "ProcessRole",
+    "QuorumSettings",
+    "SecurityProtocol",
+    "TopicSettings",
+    "load_properties",
+    "parse_overrides",
+]

@@ -1,0 +1,212 @@
+"""Kafka's checks of a node's keys against each other and against its roles, in Kafka's order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain
+
+from kvorum.node.config.errors import ConfigError, require
+from kvorum.node.config.listener import Listener, SecurityProtocol, parse_map
+from kvorum.node.config.listeners import Listeners
+from kvorum.node.config.role_checks import check_roles
+from kvorum.node.config.settings import QuorumSettings
+from kvorum.node.config.values import BrokerValues
+
+_MIB = 1024 * 1024
+_MS_PER_HOUR = 3_600_000
+_MS_PER_MINUTE = 60_000
+_HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
+_ALL_DIRECTORIES = "*"
+_ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
+
+
+def check_node(
+    values: BrokerValues,
+    *,
+    role_names: frozenset[str],
+    listeners: Listeners,
+    quorum: QuorumSettings,
+    log_directories: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Raise ConfigError for what Kafka refuses; return what it only complains about."""
+    _check_early_start(values, listeners)
+    _check_rebalance_protocols(values)
+    require(
+        values.integer("node.id") == values.integer("broker.id"),
+        "You must set `node.id` to the same value as `broker.id`.",
+    )
+    _check_log(values)
+    _check_replication(values)
+    warnings = [
+        *_heartbeat_warning(values),
+        *check_roles(values, role_names=role_names, listeners=listeners, quorum=quorum),
+    ]
+    if "broker" in role_names:
+        _check_broker_listeners(listeners)
+        _check_cordoned(values, log_directories)
+    _check_hosts(chain(listeners.advertised_brokers, listeners.advertised_controllers))
+    _check_network(values, listeners)
+    return tuple(warnings)
+
+
+def check_can_be_served(listeners: Listeners) -> None:
+    """Refuse listeners that need TLS or SASL, which kvorum does not serve."""
+    for listener in listeners.bound:
+        if listener.protocol is not SecurityProtocol.PLAINTEXT:
+            raise ConfigError(
+                f"Listener {listener} uses {listener.protocol.value}, but kvorum serves PLAINTEXT "
+                f"only: map {listener.name} to PLAINTEXT in listener.security.protocol.map"
+            )
+
+
+def _check_early_start(values: BrokerValues, listeners: Listeners) -> None:
+    known = {each.name for each in listeners.bound}
+    for word in values.optional_words("early.start.listeners") or ():
+        require(
+            not word or word in known,
+            f"early.start.listeners contains listener {word}, but this is not contained in "
+            "listeners or controller.listener.names",
+        )
+
+
+def _check_rebalance_protocols(values: BrokerValues) -> None:
+    require(
+        "classic" in values.words("group.coordinator.rebalance.protocols"),
+        "Disabling the 'classic' protocol is not supported.",
+    )
+
+
+def _milliseconds(values: BrokerValues, stem: str) -> int:
+    """Return ``stem.ms``, or else ``.minutes``, or else ``.hours``, in milliseconds."""
+    exact = values.optional_integer(f"{stem}.ms")
+    if exact is not None:
+        return exact
+    if stem == "log.retention":
+        minutes = values.optional_integer("log.retention.minutes")
+        if minutes is not None:
+            return minutes * _MS_PER_MINUTE
+    return values.integer(f"{stem}.hours") * _MS_PER_HOUR
+
+
+def _check_log(values: BrokerValues) -> None:
+    require(
+        _milliseconds(values, "log.roll") >= 1, "log.roll.ms must be greater than or equal to 1"
+    )
+    require(
+        _milliseconds(values, "log.roll.jitter") >= 0,
+        "log.roll.jitter.ms must be greater than or equal to 0",
+    )
+    require(
+        _milliseconds(values, "log.retention") != 0,
+        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+    )
+    per_thread = values.integer("log.cleaner.dedupe.buffer.size") // max(
+        1, values.integer("log.cleaner.threads")
+    )
+    require(
+        per_thread > _MIB, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+    )
+
+
+def _check_replication(values: BrokerValues) -> None:
+    wait_ms = values.integer("replica.fetch.wait.max.ms")
+    require(
+        wait_ms <= values.integer("replica.socket.timeout.ms"),
+        "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent "
+        "unnecessary socket timeouts",
+    )
+    require(
+        wait_ms <= values.integer("replica.lag.time.max.ms"),
+        "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms "
+        "to prevent frequent changes in ISR",
+    )
+
+
+def _heartbeat_warning(values: BrokerValues) -> list[str]:
+    heartbeat_ms = values.integer("broker.heartbeat.interval.ms")
+    session_ms = values.integer("broker.session.timeout.ms")
+    if heartbeat_ms * 2 <= session_ms:
+        return []
+    text = (
+        f"broker.heartbeat.interval.ms ({heartbeat_ms} ms) is more than half of "
+        f"broker.session.timeout.ms ({session_ms} ms): brokers may be fenced while they are alive"
+    )
+    return [text]
+
+
+def _check_broker_listeners(listeners: Listeners) -> None:
+    advertised = [each.name for each in listeners.advertised_brokers]
+    bound = [each.name for each in listeners.bound]
+    require(
+        advertised,
+        "There must be at least one broker advertised listener. Perhaps all listeners appear in "
+        "controller.listener.names?",
+    )
+    require(
+        listeners.inter_broker_name in advertised,
+        "inter.broker.listener.name must be a listener name defined in advertised.listeners. The "
+        "valid options based on currently configured listeners are "
+        f"{','.join(advertised)}",
+    )
+    require(
+        set(advertised) <= set(bound),
+        "advertised.listeners listener names must be equal to or a subset of the ones defined in "
+        f"listeners. Found {','.join(advertised)}. The valid options based on the current "
+        f"configuration are {','.join(bound)}",
+    )
+
+
+def _check_cordoned(values: BrokerValues, log_directories: tuple[str, ...]) -> None:
+    cordoned = values.optional_words("cordoned.log.dirs") or ()
+    if _ALL_DIRECTORIES in cordoned:
+        require(
+            len(cordoned) == 1,
+            "When cordoned.log.dirs is set to *, it must not contain other values",
+        )
+        return
+    missing = [directory for directory in cordoned if directory not in log_directories]
+    require(
+        not missing,
+        "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries "
+        f": {', '.join(missing)}",
+    )
+
+
+def _check_hosts(advertised: Iterable[Listener]) -> None:
+    require(
+        all(each.host != _ANY_HOST for each in advertised),
+        "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP "
+        "address.",
+    )
+
+
+def _check_network(values: BrokerValues, listeners: Listeners) -> None:
+    mechanism = values.text("sasl.mechanism.inter.broker.protocol")
+    require(
+        not listeners.inter_broker_protocol.uses_sasl
+        or mechanism in (values.optional_words("sasl.enabled.mechanisms") or ()),
+        "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when "
+        "SASL is used for inter-broker communication",
+    )
+    queued_bytes = values.integer("queued.max.request.bytes")
+    require(
+        queued_bytes <= 0 or queued_bytes >= values.integer("socket.request.max.bytes"),
+        "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
+    )
+    overrides_key = "max.connections.per.ip.overrides"
+    overrides = parse_map(overrides_key, values.text(overrides_key))
+    require(
+        values.integer("max.connections.per.ip") != 0 or overrides,
+        f"max.connections.per.ip can be set to zero only if {overrides_key} property is set.",
+    )
+    invalid = [host for host in overrides if not _HOST_CHARACTERS.match(host)]
+    require(not invalid, f"{overrides_key} contains invalid addresses : {','.join(invalid)}")
+    idle_ms = values.integer("connections.max.idle.ms")
+    delay_ms = values.integer("connection.failed.authentication.delay.ms")
+    require(
+        idle_ms < 0 or delay_ms < idle_ms,
+        f"connection.failed.authentication.delay.ms={delay_ms} should always be less than "
+        f"connections.max.idle.ms={idle_ms} to prevent failed authentication responses from timing "
+        "out",
+    )

@@ -1,0 +1,107 @@
+"""Which keys of a properties file do something, which are only accepted, which nobody knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    broker_definition,
+    broker_synonyms,
+    topic_synonym,
+)
+
+_LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
+_TOPIC_DEFAULT_KEYS = frozenset(
+    name
+    for strongest in map(topic_synonym, TOPIC_CONFIGS)
+    if strongest is not None
+    for name in broker_synonyms(strongest)
+)
+_NODE_KEYS = frozenset(
+    {
+        "advertised.listeners",
+        "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
+        "broker.heartbeat.interval.ms",
+        "broker.id",
+        "broker.rack",
+        "broker.session.timeout.ms",
+        "connections.max.idle.ms",
+        "controlled.shutdown.enable",
+        "controller.listener.names",
+        "controller.quorum.append.linger.ms",
+        "controller.quorum.auto.join.enable",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.election.backoff.max.ms",
+        "controller.quorum.election.timeout.ms",
+        "controller.quorum.fetch.max.bytes",
+        "controller.quorum.fetch.snapshot.max.bytes",
+        "controller.quorum.fetch.timeout.ms",
+        "controller.quorum.request.timeout.ms",
+        "controller.quorum.retry.backoff.ms",
+        "controller.quorum.voters",
+        "cordoned.log.dirs",
+        "default.replication.factor",
+        "delete.topic.enable",
+        "initial.broker.registration.timeout.ms",
+        "inter.broker.listener.name",
+        "internal.metadata.delete.delay.millis",
+        "internal.metadata.log.segment.bytes",
+        "internal.metadata.max.batch.size.in.bytes",
+        "leader.imbalance.check.interval.seconds",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dir.failure.timeout.ms",
+        "log.dirs",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.request.partition.size.limit",
+        "metadata.log.dir",
+        "metadata.log.max.record.bytes.between.snapshots",
+        "metadata.log.max.snapshot.interval.ms",
+        "metadata.log.segment.bytes",
+        "metadata.log.segment.ms",
+        "metadata.max.idle.interval.ms",
+        "metadata.max.retention.bytes",
+        "metadata.max.retention.ms",
+        "min.insync.replicas",
+        "node.id",
+        "num.partitions",
+        "process.roles",
+        "queued.max.requests",
+        "request.timeout.ms",
+        "security.inter.broker.protocol",
+        "socket.listen.backlog.size",
+        "socket.receive.buffer.bytes",
+        "socket.request.max.bytes",
+        "socket.send.buffer.bytes",
+        "unclean.leader.election.enable",
+        "unclean.leader.election.interval.ms",
+        "unstable.api.versions.enable",
+        "unstable.feature.versions.enable",
+    }
+)
+
+# Keys whose value changes what a node does or answers.
+KEYS_IN_USE = _NODE_KEYS | _TOPIC_DEFAULT_KEYS
+
+
+def known_but_unused(names: Iterable[str]) -> tuple[str, ...]:
+    """Return, sorted, the keys that Kafka knows and that change nothing here."""
+    return tuple(sorted(name for name in names if name not in KEYS_IN_USE and _is_known(name)))
+
+
+def unknown(names: Iterable[str]) -> tuple[str, ...]:
+    """Return, sorted, the keys that neither Kafka nor kvorum knows."""
+    return tuple(sorted(name for name in names if not _is_known(name)))
+
+
+def _is_known(name: str) -> bool:
+    if name in BROKER_CONFIGS:
+        return True
+    # A plug-in of a listener brings keys of its own, so the prefix is enough.
+    return bool(_LISTENER_KEY.match(name)) or broker_definition(name) is not None

@@ -1,0 +1,165 @@
+"""Which listeners a node has, what it advertises, and which of them are the controller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters
+from kvorum.node.config.errors import ConfigError, config_errors
+from kvorum.node.config.listener import (
+    Listener,
+    SecurityProtocol,
+    parse_listeners,
+    parse_map,
+    parse_protocol,
+)
+from kvorum.node.config.values import BrokerValues
+
+_ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
+_PROTOCOL_MAP = "listener.security.protocol.map"
+_INTER_BROKER_NAME = "inter.broker.listener.name"
+_INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Every listener of a node.
+
+    `bound` are the sockets to open. `advertised_brokers` and `advertised_controllers` are what is
+    told to others: a host of None there means the name of this machine, a port of 0 the port that
+    the bound listener of the same name got.
+    """
+
+    bound: tuple[Listener, ...]
+    advertised_brokers: tuple[Listener, ...]
+    advertised_controllers: tuple[Listener, ...]
+    controller_names: tuple[str, ...]
+    protocols: Mapping[str, SecurityProtocol]
+    inter_broker_name: str
+    inter_broker_protocol: SecurityProtocol
+
+    @property
+    def controllers(self) -> tuple[Listener, ...]:
+        """The bound listeners that belong to the controller."""
+        return tuple(each for each in self.bound if each.name in self.controller_names)
+
+    @property
+    def brokers(self) -> tuple[Listener, ...]:
+        """The bound listeners that belong to the broker."""
+        return tuple(each for each in self.bound if each.name not in self.controller_names)
+
+
+def parse_node_listeners(values: BrokerValues) -> Listeners:
+    """Read the keys about listeners; whether they suit the node's roles is not looked at here."""
+    controller_names = values.words("controller.listener.names")
+    protocols = _protocols(values, controller_names)
+    bound = parse_listeners(values.words("listeners"), protocols)
+    entries = values.optional_words("advertised.listeners")
+    advertised = (
+        None if entries is None else parse_listeners(entries, protocols, must_have_own_ports=False)
+    )
+    inter_broker_name, inter_broker_protocol = _inter_broker(values, protocols)
+    return Listeners(
+        bound=bound,
+        advertised_brokers=tuple(
+            each
+            for each in (bound if advertised is None else advertised)
+            if each.name not in controller_names
+        ),
+        advertised_controllers=_advertised_controllers(
+            values, controller_names, bound=bound, advertised=advertised or ()
+        ),
+        controller_names=controller_names,
+        protocols=MappingProxyType(protocols),
+        inter_broker_name=inter_broker_name,
+        inter_broker_protocol=inter_broker_protocol,
+    )
+
+
+def _protocols(
+    values: BrokerValues, controller_names: tuple[str, ...]
+) -> dict[str, SecurityProtocol]:
+    """Return each listener's protocol; without a map, controller listeners are plain text.
+
+    They are not when any listener is named after SSL or SASL: then each needs its own entry.
+    """
+    protocols = {
+        name.upper(): parse_protocol(text, _PROTOCOL_MAP)
+        for name, text in parse_map(_PROTOCOL_MAP, values.text(_PROTOCOL_MAP)).items()
+    }
+    if values.is_set(_PROTOCOL_MAP):
+        return protocols
+    names = {*controller_names, *map(_name_of, values.words("listeners"))}
+    if names.isdisjoint({"SSL", "SASL_SSL", "SASL_PLAINTEXT"}):
+        for name in controller_names:
+            protocols[name] = SecurityProtocol.PLAINTEXT
+    return protocols
+
+
+def _name_of(entry: str) -> str:
+    name, colon, _ = entry.partition(":")
+    if not colon:
+        raise ConfigError(f"Unable to parse a listener name from {entry}")
+    return name.upper()
+
+
+def _inter_broker(
+    values: BrokerValues, protocols: Mapping[str, SecurityProtocol]
+) -> tuple[str, SecurityProtocol]:
+    name = values.optional_text(_INTER_BROKER_NAME)
+    if name is None:
+        protocol = parse_protocol(values.text(_INTER_BROKER_PROTOCOL), _INTER_BROKER_PROTOCOL)
+        return protocol.name, protocol
+    if values.is_set(_INTER_BROKER_PROTOCOL):
+        raise ConfigError(
+            f"Only one of {_INTER_BROKER_NAME} and {_INTER_BROKER_PROTOCOL} should be set."
+        )
+    if name.upper() not in protocols:
+        raise ConfigError(
+            f"Listener with name {name.upper()} defined in {_INTER_BROKER_NAME} not found in "
+            f"{_PROTOCOL_MAP}."
+        )
+    return name.upper(), protocols[name.upper()]
+
+
+def _advertised_controllers(
+    values: BrokerValues,
+    controller_names: tuple[str, ...],
+    *,
+    bound: tuple[Listener, ...],
+    advertised: tuple[Listener, ...],
+) -> tuple[Listener, ...]:
+    """Return what is advertised under each controller name, the first name being the default.
+
+    The default one, when it is bound to every interface and not advertised, takes the address that
+    `controller.quorum.voters` gives this node.
+    """
+    found: list[Listener] = []
+    for position, name in enumerate(controller_names):
+        own = _named(advertised, name) if name in controller_names else None
+        if own is not None:
+            found.append(own)
+            continue
+        listener = _named(bound, name)
+        if listener is None or listener.name not in controller_names:
+            continue
+        voter = _own_voter(values) if position == 0 and listener.host in {None, _ANY_HOST} else None
+        if voter is not None:
+            listener = replace(listener, host=voter.host, port=voter.port)
+        elif listener.host == _ANY_HOST:
+            listener = replace(listener, host=None)
+        found.append(listener)
+    return tuple(found)
+
+
+def _named(listeners: tuple[Listener, ...], name: str) -> Listener | None:
+    return next((each for each in listeners if each.name == name.upper()), None)
+
+
+def _own_voter(values: BrokerValues) -> QuorumVoterEntry | None:
+    node_id = values.integer("node.id")
+    with config_errors():
+        voters = parse_quorum_voters(values.words("controller.quorum.voters"))
+    return next((voter for voter in voters if voter.node_id == node_id), None)

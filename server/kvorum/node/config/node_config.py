@@ -1,0 +1,128 @@
+"""Everything a node acts on, from the texts of its properties file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from kvorum.node.config import known
+from kvorum.node.config.checks import check_can_be_served, check_node
+from kvorum.node.config.listener import Listener
+from kvorum.node.config.listeners import Listeners, parse_node_listeners
+from kvorum.node.config.settings import (
+    BrokerSettings,
+    MetadataLogSettings,
+    NetworkSettings,
+    QuorumSettings,
+    TopicSettings,
+    broker_settings,
+    metadata_log_settings,
+    network_settings,
+    quorum_settings,
+    topic_settings,
+)
+from kvorum.node.config.values import BrokerValues
+
+
+class ProcessRole(Enum):
+    """What a process is in the cluster."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """One node's configuration: Kafka's keys, with Kafka's defaults and checks.
+
+    `texts` are the node's own settings as written (with broker.id and node.id filled in from each
+    other), which is what DescribeConfigs shows as static. `warnings` are things Kafka complains
+    about without refusing. `known_but_unused` are keys that Kafka knows and kvorum does not act
+    on, `unknown` are keys that neither knows.
+    """
+
+    node_id: int
+    roles: frozenset[ProcessRole]
+    listeners: Listeners
+    log_directories: tuple[str, ...]
+    metadata_log: MetadataLogSettings
+    quorum: QuorumSettings
+    broker: BrokerSettings
+    topics: TopicSettings
+    network: NetworkSettings
+    enable_unstable_api_versions: bool
+    enable_unstable_feature_versions: bool
+    texts: Mapping[str, str]
+    warnings: tuple[str, ...]
+    known_but_unused: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether this node has the broker role."""
+        return ProcessRole.BROKER in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this node has the controller role."""
+        return ProcessRole.CONTROLLER in self.roles
+
+    @property
+    def bound_listeners(self) -> tuple[Listener, ...]:
+        """Every socket this node opens."""
+        return self.listeners.bound
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, str], *, must_be_servable: bool = True
+    ) -> NodeConfig:
+        """Read and check the texts of a properties file; ConfigError says what Kafka would.
+
+        Without `must_be_servable` a configuration is also accepted whose listeners only Kafka can
+        serve, for tools that look at its directories.
+        """
+        texts = MappingProxyType(with_id_synonyms(properties))
+        values = BrokerValues(texts)
+        roles = frozenset(ProcessRole(word) for word in values.words("process.roles"))
+        log_directories = values.optional_words("log.dirs") or values.words("log.dir")
+        directory = values.optional_text("metadata.log.dir") or log_directories[0]
+        listeners = parse_node_listeners(values)
+        quorum = quorum_settings(values)
+        warnings = check_node(
+            values,
+            role_names=frozenset(role.value for role in roles),
+            listeners=listeners,
+            quorum=quorum,
+            log_directories=log_directories,
+        )
+        if must_be_servable:
+            check_can_be_served(listeners)
+        return cls(
+            node_id=values.integer("node.id"),
+            roles=roles,
+            listeners=listeners,
+            log_directories=log_directories,
+            metadata_log=metadata_log_settings(values, directory=directory),
+            quorum=quorum,
+            broker=broker_settings(values),
+            topics=topic_settings(values),
+            network=network_settings(values),
+            enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
+            enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),
+            texts=texts,
+            warnings=warnings,
+            known_but_unused=known.known_but_unused(properties),
+            unknown=known.unknown(properties),
+        )
+
+
+def with_id_synonyms(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts with ``node.id`` and ``broker.id`` filled in from each other."""
+    texts = dict(properties)
+    if "node.id" in texts:
+        texts.setdefault("broker.id", texts["node.id"])
+    elif "broker.id" in texts:
+        texts["node.id"] = texts["broker.id"]
+    return texts

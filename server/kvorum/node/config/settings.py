@@ -1,0 +1,183 @@
+"""The settings of a node in groups, each a value with units in its names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvorum.metadata.config_definitions import (
+    HostPort,
+    QuorumVoterEntry,
+    parse_bootstrap_server,
+    parse_quorum_voters,
+)
+from kvorum.node.config.errors import config_errors
+from kvorum.node.config.values import BrokerValues
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """``controller.quorum.*``: who the voters are and how patient the quorum is."""
+
+    voters: tuple[QuorumVoterEntry, ...]
+    bootstrap_servers: tuple[HostPort, ...]
+    election_timeout_ms: int
+    election_backoff_ms_max: int
+    fetch_timeout_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    append_linger_ms: int
+    fetch_bytes_max: int
+    fetch_snapshot_bytes_max: int
+    is_auto_join_enabled: bool
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the voters are fixed by configuration (kraft.version 0)."""
+        return bool(self.voters)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogSettings:
+    """``metadata.*``: where the metadata log lies, when it rolls, is snapshot and cut."""
+
+    directory: str
+    segment_bytes_max: int
+    segment_ms_max: int
+    snapshot_after_bytes: int
+    snapshot_after_ms: int
+    retention_bytes: int
+    retention_ms: int
+    idle_interval_ms: int
+    batch_bytes_max: int
+    delete_delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """How a broker and its controller keep in touch."""
+
+    rack: str | None
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
+    registration_timeout_ms: int
+    log_directory_failure_timeout_ms: int
+    is_controlled_shutdown_enabled: bool
+    cordoned_log_directories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What topics are when nobody says otherwise, and what may be done to them."""
+
+    partitions_default: int
+    replication_factor_default: int
+    insync_replicas_min: int
+    is_auto_create_enabled: bool
+    is_delete_enabled: bool
+    is_unclean_election_enabled: bool
+    unclean_election_interval_ms: int
+    is_leader_rebalance_enabled: bool
+    leader_imbalance_check_interval_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """Connections and requests."""
+
+    request_bytes_max: int
+    request_partitions_max: int
+    request_timeout_ms: int
+    queued_requests_max: int
+    connections_idle_ms_max: int
+    connections_max: int
+    connections_per_ip_max: int
+    listen_backlog: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+
+
+def quorum_settings(values: BrokerValues) -> QuorumSettings:
+    """Read ``controller.quorum.*``."""
+    with config_errors():
+        voters = parse_quorum_voters(
+            values.words("controller.quorum.voters"), must_be_routable=False
+        )
+        servers = tuple(
+            map(parse_bootstrap_server, values.words("controller.quorum.bootstrap.servers"))
+        )
+    return QuorumSettings(
+        voters=voters,
+        bootstrap_servers=servers,
+        election_timeout_ms=values.integer("controller.quorum.election.timeout.ms"),
+        election_backoff_ms_max=values.integer("controller.quorum.election.backoff.max.ms"),
+        fetch_timeout_ms=values.integer("controller.quorum.fetch.timeout.ms"),
+        request_timeout_ms=values.integer("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=values.integer("controller.quorum.retry.backoff.ms"),
+        append_linger_ms=values.integer("controller.quorum.append.linger.ms"),
+        fetch_bytes_max=values.integer("controller.quorum.fetch.max.bytes"),
+        fetch_snapshot_bytes_max=values.integer("controller.quorum.fetch.snapshot.max.bytes"),
+        is_auto_join_enabled=values.boolean("controller.quorum.auto.join.enable"),
+    )
+
+
+def metadata_log_settings(values: BrokerValues, *, directory: str) -> MetadataLogSettings:
+    """Read ``metadata.*``; the internal keys Kafka's own tests use are honoured."""
+    small_segments = values.optional_integer("internal.metadata.log.segment.bytes")
+    return MetadataLogSettings(
+        directory=directory,
+        segment_bytes_max=small_segments or values.integer("metadata.log.segment.bytes"),
+        segment_ms_max=values.integer("metadata.log.segment.ms"),
+        snapshot_after_bytes=values.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_after_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=values.integer("metadata.max.retention.bytes"),
+        retention_ms=values.integer("metadata.max.retention.ms"),
+        idle_interval_ms=values.integer("metadata.max.idle.interval.ms"),
+        batch_bytes_max=values.integer("internal.metadata.max.batch.size.in.bytes"),
+        delete_delay_ms=values.integer("internal.metadata.delete.delay.millis"),
+    )
+
+
+def broker_settings(values: BrokerValues) -> BrokerSettings:
+    """Read what a broker and its controller agree on."""
+    return BrokerSettings(
+        rack=values.optional_text("broker.rack"),
+        heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
+        session_timeout_ms=values.integer("broker.session.timeout.ms"),
+        registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
+        log_directory_failure_timeout_ms=values.integer("log.dir.failure.timeout.ms"),
+        is_controlled_shutdown_enabled=values.boolean("controlled.shutdown.enable"),
+        cordoned_log_directories=values.optional_words("cordoned.log.dirs") or (),
+    )
+
+
+def topic_settings(values: BrokerValues) -> TopicSettings:
+    """Read the defaults and permissions of topics."""
+    return TopicSettings(
+        partitions_default=values.integer("num.partitions"),
+        replication_factor_default=values.integer("default.replication.factor"),
+        insync_replicas_min=values.integer("min.insync.replicas"),
+        is_auto_create_enabled=values.boolean("auto.create.topics.enable"),
+        is_delete_enabled=values.boolean("delete.topic.enable"),
+        is_unclean_election_enabled=values.boolean("unclean.leader.election.enable"),
+        unclean_election_interval_ms=values.integer("unclean.leader.election.interval.ms"),
+        is_leader_rebalance_enabled=values.boolean("auto.leader.rebalance.enable"),
+        leader_imbalance_check_interval_seconds=values.integer(
+            "leader.imbalance.check.interval.seconds"
+        ),
+    )
+
+
+def network_settings(values: BrokerValues) -> NetworkSettings:
+    """Read the limits of connections and requests."""
+    return NetworkSettings(
+        request_bytes_max=values.integer("socket.request.max.bytes"),
+        request_partitions_max=values.integer("max.request.partition.size.limit"),
+        request_timeout_ms=values.integer("request.timeout.ms"),
+        queued_requests_max=values.integer("queued.max.requests"),
+        connections_idle_ms_max=values.integer("connections.max.idle.ms"),
+        connections_max=values.integer("max.connections"),
+        connections_per_ip_max=values.integer("max.connections.per.ip"),
+        listen_backlog=values.integer("socket.listen.backlog.size"),
+        send_buffer_bytes=values.integer("socket.send.buffer.bytes"),
+        receive_buffer_bytes=values.integer("socket.receive.buffer.bytes"),
+    )
