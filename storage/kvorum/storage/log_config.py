@@ -1,0 +1,33 @@
+"""Sizes and times that the log goes by, with the defaults of Kafka's metadata log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """The settings of one metadata log."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    """metadata.log.segment.bytes: begin a new segment before this size is passed."""
+
+    segment_ms: int = 7 * _DAY_MS
+    """metadata.log.segment.ms: begin a new segment once batches lie further apart than this."""
+
+    retention_bytes: int = 100 * 1024 * 1024
+    """metadata.max.retention.bytes: for log and snapshots together; negative is no limit."""
+
+    retention_ms: int = 7 * _DAY_MS
+    """metadata.max.retention.ms: age from which a snapshot may go; negative is no limit."""
+
+    delete_delay_ms: int = 60_000
+    """How long a file that was renamed to ``*.deleted`` stays."""
+
+    index_interval_bytes: int = 4096
+    """How many bytes of batches lie between two index entries."""
+
+    index_size_bytes_max: int = 10 * 1024 * 1024
+    """How big an index file may grow before a new segment begins."""

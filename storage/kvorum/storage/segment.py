@@ -1,0 +1,276 @@
+"""One segment of the log: a .log file with its two indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, read_header
+from kvorum.storage.errors import CorruptLogError, DiskError
+from kvorum.storage.files import FileSystem, disk_error, disk_errors
+from kvorum.storage.index_file import IndexFile
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_name,
+)
+from kvorum.storage.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from kvorum.storage.offset_index import OffsetIndex
+from kvorum.storage.segment_scan import BadBatchError, scan_batches
+from kvorum.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from kvorum.storage.time_index import NO_TIMESTAMP, TimeIndex
+
+# Offsets in the index files are relative to the segment's base, as int32.
+_RELATIVE_OFFSET_MAX = 2**31 - 1
+_LOOKUP_READ_BYTES = 16 * 1024
+_DAMAGE_ADVICE = (
+    "Stop the node, keep a copy of the directory, and let it fetch the log anew from the quorum"
+)
+
+
+class SegmentRollbackError(DiskError):
+    """A write failed and its first part could not be taken back."""
+
+
+class Segment:
+    """The batches from `base_offset` up to the next segment's base.
+
+    `size` and `end_offset` are published after the bytes they cover are written, so a reader in
+    another thread never sees beyond them. Everything but `read` and `sync` belongs to one thread.
+    """
+
+    def __init__(
+        self, directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+    ) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self._files = files
+        self._directory = directory
+        self._index_interval_bytes = config.index_interval_bytes
+        self._bytes_since_index_entry = 0
+        self._first_timestamp = NO_TIMESTAMP
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self.path = directory / offset_name(base_offset, LOG_SUFFIX)
+        size_max = config.index_size_bytes_max
+        self.offset_index = OffsetIndex(base_offset, size_bytes_max=size_max)
+        self.time_index = TimeIndex(base_offset, size_bytes_max=size_max)
+        with disk_errors(self.path, "opening"):
+            self.file = files.open(self.path, create=True)
+        self._offset_file = IndexFile(
+            directory / offset_name(base_offset, OFFSET_INDEX_SUFFIX),
+            self.offset_index,
+            entry_size=OFFSET_ENTRY_SIZE,
+            files=files,
+        )
+        self._time_file = IndexFile(
+            directory / offset_name(base_offset, TIME_INDEX_SUFFIX),
+            self.time_index,
+            entry_size=TIME_ENTRY_SIZE,
+            files=files,
+        )
+
+    def should_roll(
+        self, *, incoming_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig
+    ) -> bool:
+        """Tell whether a new segment must begin before the given batches are appended."""
+        if self.size == 0:
+            return False
+        age_ms = 0 if self._first_timestamp < 0 else max_timestamp - self._first_timestamp
+        return (
+            self.size > config.segment_bytes - incoming_bytes
+            or age_ms > config.segment_ms
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
+        )
+
+    def append(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Write batches behind the last one and index them.
+
+        A DiskError leaves the segment as it was. SegmentRollbackError means that even that failed;
+        then nothing more may be written before the directory was opened anew.
+        """
+        position = self.size
+        try:
+            self.file.write_at(position, data)
+        except OSError as error:
+            self._take_back(position, error)
+        for header in headers:
+            self.note_batch(position, header)
+            position += header.size
+        try:
+            self._offset_file.store_new()
+            self._time_file.store_new()
+        except DiskError as error:
+            raise SegmentRollbackError(error.problem, errno=error.errno, file=self.path) from error
+
+    def _take_back(self, position: int, error: OSError) -> None:
+        """Remove what a failed write may have left behind `position`, and raise."""
+        try:
+            self.file.truncate(position)
+        except OSError as second_error:
+            problem = f"appending failed ({error.strerror}), and so did taking it back"
+            raise SegmentRollbackError(
+                problem, errno=second_error.errno, file=self.path
+            ) from second_error
+        raise disk_error(error, path=self.path, doing="appending") from error
+
+    def note_batch(self, position: int, header: BatchHeader) -> None:
+        """Take a batch that is in the file at `position` into account.
+
+        The indexes get an entry once more than the interval was passed since the last one, for the
+        batch that is being noted: Kafka's rule when appending and when recovering.
+        """
+        if self._first_timestamp == NO_TIMESTAMP:
+            self._first_timestamp = header.max_timestamp
+        if header.max_timestamp > self._max_timestamp:
+            self._max_timestamp = header.max_timestamp
+            self._max_timestamp_offset = header.last_offset
+        if self._bytes_since_index_entry > self._index_interval_bytes:
+            self.offset_index.add(offset=header.last_offset, position=position)
+            self.time_index.add(timestamp=self._max_timestamp, offset=self._max_timestamp_offset)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += header.size
+        self.size = position + header.size
+        self.end_offset = header.next_offset
+
+    def seal(self) -> None:
+        """Close the time index with the highest timestamp, as for a segment that is complete."""
+        if self._max_timestamp != NO_TIMESTAMP:
+            self.time_index.add(
+                timestamp=self._max_timestamp, offset=self._max_timestamp_offset, is_last=True
+            )
+            self._time_file.store_new()
+
+    def store_indexes(self) -> list[Path]:
+        """Make the index files agree with the segment; return those that did not."""
+        return [file.path for file in (self._offset_file, self._time_file) if file.store_all()]
+
+    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """Return place and header of the batch that holds `offset`, or None above the end."""
+        if offset >= self.end_offset:
+            return None
+        position = self.offset_index.position_before(offset)
+        while position < self.size:
+            block = memoryview(
+                self.file.read_at(position, min(_LOOKUP_READ_BYTES, self.size - position))
+            )
+            used = 0
+            while len(block) - used >= HEADER_SIZE:
+                header = read_header(block, used)
+                problem = header.problem()
+                if problem is not None:
+                    raise self.damage(problem, position + used)
+                if header.last_offset >= offset:
+                    return position + used, header
+                used += header.size
+            if used == 0:
+                break
+            position += used
+        raise self.damage(f"no batch holds offset {offset}, which the log has", position)
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int) -> memoryview:
+        """Return whole batches from the one that holds `offset`, none of it at `end_offset`.
+
+        At most `max_bytes`, but at least one batch; nothing where the first reaches `end_offset`.
+        """
+        with disk_errors(self.path, "reading"):
+            found = self.find(offset)
+            if found is None or found[1].next_offset > end_offset:
+                return memoryview(b"")
+            position, first = found
+            wanted = min(max(max_bytes, first.size), self.size - position)
+            data = memoryview(self.file.read_at(position, wanted))
+        return data[: self._whole_batches(data, position, end_offset=end_offset)]
+
+    def _whole_batches(self, data: memoryview, position: int, *, end_offset: int) -> int:
+        """Return how many bytes of `data` are whole batches below `end_offset`."""
+        used = 0
+        while len(data) - used >= HEADER_SIZE:
+            header = read_header(data, used)
+            problem = header.problem()
+            if problem is not None:
+                raise self.damage(problem, position + used)
+            if header.next_offset > end_offset or used + header.size > len(data):
+                break
+            used += header.size
+        return used
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batch that holds `offset` and all behind it, durably."""
+        with disk_errors(self.path, "truncating"):
+            found = self.find(offset)
+            if found is None:
+                return
+            position, header = found
+            self.offset_index.truncate_to(offset)
+            self.time_index.truncate_to(offset)
+            self.end_offset = header.base_offset
+            self.size = position
+            self.file.truncate(position)
+            self.file.sync()
+            self._refresh_timestamps()
+        self._bytes_since_index_entry = 0
+        self._offset_file.cut()
+        self._time_file.cut()
+
+    def cut_file(self) -> None:
+        """Remove bytes behind the last noted batch, durably."""
+        with disk_errors(self.path, "cutting the torn end off"):
+            self.file.truncate(self.size)
+            self.file.sync()
+
+    def _refresh_timestamps(self) -> None:
+        """Find first and highest timestamp of what is left after a truncation."""
+        self._first_timestamp = NO_TIMESTAMP
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        try:
+            for _, header in scan_batches(self.file, end=self.size, verify=False):
+                if self._first_timestamp == NO_TIMESTAMP:
+                    self._first_timestamp = header.max_timestamp
+                if header.max_timestamp > self._max_timestamp:
+                    self._max_timestamp = header.max_timestamp
+                    self._max_timestamp_offset = header.last_offset
+        except BadBatchError as error:
+            raise self.damage(error.problem, error.position) from error
+
+    def sync(self) -> None:
+        """Make everything written to the segment durable."""
+        with disk_errors(self.path, "syncing"):
+            self.file.sync()
+
+    def sync_with_indexes(self) -> None:
+        """Make segment and indexes durable."""
+        self.sync()
+        self._offset_file.sync()
+        self._time_file.sync()
+
+    def close(self) -> None:
+        """Close the files."""
+        for handle in (self.file, self._offset_file, self._time_file):
+            with suppress(OSError):
+                handle.close()
+
+    def mark_deleted(self) -> list[Path]:
+        """Rename the files to ``*.deleted`` and return the new names; the segment is closed."""
+        self.close()
+        marked: list[Path] = []
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self._directory / offset_name(self.base_offset, suffix)
+            target = path.with_name(path.name + DELETED_SUFFIX)
+            with disk_errors(path, "renaming"):
+                if self._files.exists(path):
+                    self._files.rename(path, target)
+                    marked.append(target)
+        return marked
+
+    def damage(self, problem: str, position: int) -> CorruptLogError:
+        """Return the error for damage at a byte of the .log file."""
+        return CorruptLogError(problem, file=self.path, offset=position, advice=_DAMAGE_ADVICE)
