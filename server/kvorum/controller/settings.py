@@ -1,0 +1,58 @@
+"""What a controller is configured with, and what it is told with each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kvorum.controller.sessions import BrokerSessions
+from kvorum.metadata.features import VersionRange, supported_features
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """The parts of a node's configuration that the controller acts on.
+
+    `static_configs` are the explicit values of the properties file: the defaults beneath dynamic
+    configuration. `quorum_voter_ids` are the ids of ``controller.quorum.voters``, empty for a
+    dynamic quorum.
+    """
+
+    node_id: int
+    cluster_id: str
+    quorum_voter_ids: tuple[int, ...] = ()
+    partitions_default: int = 1
+    replication_factor_default: int = 1
+    is_topic_deletion_enabled: bool = True
+    session_timeout_ms: int = 9_000
+    elections_per_run_max: int = 1_000
+    supported_features: Mapping[str, VersionRange] = field(
+        default_factory=lambda: MappingProxyType(supported_features())
+    )
+    static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerContext:
+    """What one call needs beside the image: time, chance, place in the log, and who asks.
+
+    `now_ms` is monotonic; `next_offset` is the offset that the first record of the result will
+    have; `kraft_version` and `leader_id` are the quorum's; `listener` is where the request
+    arrived. `is_forwarded` tells that a broker passed the request on in an Envelope.
+    """
+
+    settings: ControllerSettings
+    sessions: BrokerSessions
+    random: Random
+    now_ms: float
+    next_offset: int
+    api_version: int = 0
+    listener: str = ""
+    is_forwarded: bool = False
+    kraft_version: int = 0
+    leader_id: int = -1
