@@ -22,13 +22,13 @@ class Row:
 
 
 def as_text(rows: list[Row]) -> str:
-    lines = [f"{'what':<52} {'kvorum':>12} {'peer':>12}  {'':<4} {'ratio':>8}  beside"]
-    for row in rows:
-        lines.append(
-            f"{row.what:<52} {row.ours:>12.1f} {row.theirs:>12.1f}  {row.unit:<4}"
-            f" {row.ratio:>7.1f}x  {row.peer}"
-        )
-    return "\n".join(lines)
+    header = f"{'what':<52} {'kvorum':>12} {'peer':>12}  {'':<4} {'ratio':>8}  beside"
+    lines = [
+        f"{row.what:<52} {row.ours:>12.1f} {row.theirs:>12.1f}  {row.unit:<4}"
+        f" {row.ratio:>7.1f}x  {row.peer}"
+        for row in rows
+    ]
+    return "\n".join([header, *lines])
 
 
 def as_json(rows: list[Row]) -> str:
