@@ -8,7 +8,7 @@ from decimal import Decimal
 
 JAVA_WHITESPACE = "".join(map(chr, range(0x21)))
 
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_INTEGER = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)\Z"
 )

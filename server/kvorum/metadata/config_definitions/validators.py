@@ -86,14 +86,14 @@ class OneOfIgnoringCase:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list without repetitions, of the given words only if there are any."""
+    """A list, of the given words only if there are any; reading drops repetitions before."""
 
     words: tuple[str, ...] = ()
     is_empty_allowed: bool = True
     is_null_allowed: bool = False
 
     def check(self, name: str, value: ConfigValue) -> None:
-        """Refuse a missing or empty list where it is not allowed, repetitions, other words."""
+        """Refuse a missing or empty list where it is not allowed, and other words."""
         if value is None:
             if self.is_null_allowed:
                 return
@@ -104,8 +104,6 @@ class ListOf:
             raise InvalidConfigError(
                 f"Configuration '{name}' must not be empty. Valid values include: {valid}"
             )
-        if len(set(value)) != len(value):
-            raise InvalidConfigError(f"Configuration '{name}' values must not be duplicated.")
         for word in value:
             if not word:
                 raise InvalidConfigError(f"Configuration '{name}' values must not be empty.")

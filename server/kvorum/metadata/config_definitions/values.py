@@ -13,7 +13,7 @@ from kvorum.metadata.config_definitions.java_text import (
     parse_java_double,
     parse_java_integer,
 )
-from kvorum.metadata.config_definitions.validators import ConfigValue
+from kvorum.metadata.config_definitions.validators import ConfigValue, ListOf
 
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
@@ -42,6 +42,8 @@ def parse_value(definition: ConfigDefinition, text: str | None) -> ConfigValue:
     difference: a class is not looked for, its name is taken as it is.
     """
     value = parse_type(definition, text)
+    if isinstance(definition.validator, ListOf) and isinstance(value, tuple):
+        value = tuple(dict.fromkeys(value))
     if definition.validator is not None:
         definition.validator.check(definition.name, value)
     return value

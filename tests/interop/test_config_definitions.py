@@ -1,0 +1,260 @@
+"""Our configuration keys, values and rules against those of Kafka's own classes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.interop.config_judge import ConfigJudge
+from tests.interop.kafka.java import Java
+
+from kvorum.codegen.config_tables import modules
+from kvorum.metadata import config_definitions
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigDefinition,
+    ConfigType,
+    InvalidConfigError,
+    convert_to_text,
+    parse_value,
+    topic_defaults,
+    validate_client_metrics_configs,
+    validate_group_configs,
+    validate_topic_configs,
+)
+
+pytestmark = pytest.mark.interop
+
+TABLES: Mapping[str, Mapping[str, ConfigDefinition]] = {
+    "topic": TOPIC_CONFIGS,
+    "broker": BROKER_CONFIGS,
+    "group": GROUP_CONFIGS,
+    "client_metrics": CLIENT_METRICS_CONFIGS,
+}
+NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+}
+WORDS = (
+    "", " ", "x", "true", "TRUE", " false ", "0", "1", "-1", "-2", "+5", "7.5", "1e3", "0x10",
+    "2147483647", "2147483648", "-2147483649", "32767", "32768", "9223372036854775807",
+    "9223372036854775808", "1048575", "1048576", "9", "10", "17", "18", "22", "23", "100000000",
+    "0.5", "0.5f", "1.0d", "1.1", "-0.0", "NaN", "Infinity", "1e-5", "123456789.125", "0x1.8p1",
+    "compact", "delete", "compact,delete", "delete , compact", "compact,compact", "a,,b", ",",
+    "a,b ,c", "zstd", "GZIP", "gzip", "producer", "CreateTime", "LogAppendTime", "createtime",
+    "*", "0:1,1:2", "0:1,,1:2", "0:1,*", "x:1", "earliest", "latest", "none", "by_duration:PT1H",
+    "by_duration:P1DT-1H", "by_duration:PT-1S", "by_duration:", "by_duration:PT", "by_duration:P",
+    "by_duration:pt1.5s", "read_committed", "upgrade", "UPGRADE", "consumer", "classic,consumer",
+    "1@localhost:9093", "1@localhost", "localhost:9093", "x@localhost:9093", "1@[::1]:9093",
+    "1@0.0.0.0:1", "1@a@b:1", "1@", "1@ho st:1", "SSL", "ssl", "required", "RS256", "es256",
+    "broker", "controller", "broker,controller", "broker,foo", "1_000", "\u0661",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judge(java: Java) -> Iterator[ConfigJudge]:
+    with ConfigJudge(java) as running:
+        yield running
+
+
+def test_the_tables_are_those_of_kafkas_classes(java: Java) -> None:
+    source = Path(__file__).parent / "java" / "ConfigDefinitions.java"
+    done = subprocess.run(
+        java.command("ConfigDefinitions", classes=java.compile(source), log_level="OFF"),
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    folder = Path(config_definitions.__file__).parent
+    for name, text in modules(json.loads(done.stdout)).items():
+        assert (folder / name).read_text() == text, f"{name} is not current"
+
+
+def our_value(definition: ConfigDefinition, text: str) -> str:
+    try:
+        return f"={convert_to_text(parse_value(definition, text))}"
+    except InvalidConfigError as error:
+        return f"!{error.message}"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_value_is_read_and_refused_as_kafka_does(judge: ConfigJudge, table: str) -> None:
+    different = [
+        (definition.name, text, ours, theirs)
+        for definition in TABLES[table].values()
+        if definition.type is not ConfigType.CLASS
+        for text in WORDS
+        if (ours := our_value(definition, text))
+        != (theirs := judge.ask("value", table, definition.name, text))
+    ]
+    assert different == []
+
+
+def test_random_numbers_are_read_as_kafka_does(judge: ConfigJudge) -> None:
+    source = random.Random(20)
+    ratio = TOPIC_CONFIGS["min.cleanable.dirty.ratio"]
+    unlimited = BROKER_CONFIGS["log.cleaner.io.max.bytes.per.second"]
+    for _ in range(300):
+        number = source.choice((source.random(), source.uniform(-2, 2), source.expovariate(1e-9)))
+        text = f"{number:.{source.randint(1, 12)}g}"
+        assert our_value(ratio, text) == judge.ask("value", "topic", ratio.name, text)
+        assert our_value(unlimited, text) == judge.ask("value", "broker", unlimited.name, text)
+
+
+TOPIC_CASES: tuple[tuple[dict[str, str], dict[str, str], dict[str, str]], ...] = (
+    ({}, {}, {}),
+    ({}, {}, {"foo": "1"}),
+    ({}, {}, {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}),
+    ({"log.cleaner.max.compaction.lag.ms": "4"}, {}, {"min.compaction.lag.ms": "5"}),
+    ({}, {}, {"segment.bytes": "5", "cleanup.policy": "foo"}),
+    ({}, {}, {"cleanup.policy": ""}),
+    ({}, {}, {"remote.storage.enable": "true"}),
+    ({"remote": "on"}, {}, {"remote.storage.enable": "true"}),
+    ({"remote": "on"}, {}, {"remote.storage.enable": "true", "cleanup.policy": "compact"}),
+    (
+        {"remote": "on"},
+        {},
+        {"remote.storage.enable": "true", "retention.ms": "5", "local.retention.ms": "6"},
+    ),
+    (
+        {"remote": "on"},
+        {},
+        {"remote.storage.enable": "true", "retention.ms": "5", "local.retention.ms": "-1"},
+    ),
+    (
+        {"remote": "on"},
+        {},
+        {"remote.storage.enable": "true", "retention.bytes": "5", "local.retention.bytes": "6"},
+    ),
+    (
+        {"remote": "on"},
+        {},
+        {
+            "remote.storage.enable": "true",
+            "remote.log.copy.disable": "true",
+            "retention.bytes": "5",
+            "local.retention.bytes": "4",
+        },
+    ),
+    ({}, {"remote.storage.enable": "true"}, {}),
+    ({}, {"remote.storage.enable": "true"}, {"remote.log.delete.on.disable": "true"}),
+)
+
+
+def topic_verdict(broker: Mapping[str, str], old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    try:
+        validate_topic_configs(
+            new,
+            existing=old,
+            defaults=topic_defaults(broker),
+            is_remote_storage_enabled=broker.get("remote.log.storage.system.enable") == "true",
+        )
+    except InvalidConfigError as error:
+        return f"!{error.message}"
+    return "="
+
+
+@pytest.mark.parametrize(("extra", "old", "new"), TOPIC_CASES)
+def test_a_topics_keys_are_checked_together_as_kafka_does(
+    judge: ConfigJudge, extra: dict[str, str], old: dict[str, str], new: dict[str, str]
+) -> None:
+    broker = NODE | extra
+    if broker.pop("remote", None):
+        broker["remote.log.storage.system.enable"] = "true"
+        broker["remote.log.storage.manager.class.name"] = "x"
+    assert topic_verdict(broker, old, new) == judge.ask("topic", broker, old, new)
+
+
+@pytest.mark.parametrize(
+    "broker",
+    [
+        {},
+        {"log.retention.hours": "-1"},
+        {"log.retention.minutes": "3", "log.retention.hours": "5"},
+        {"log.retention.ms": "7", "log.retention.minutes": "3"},
+        {"log.roll.hours": "2", "log.roll.jitter.hours": "1"},
+        {"log.roll.ms": "9", "log.roll.jitter.ms": "3"},
+        {"log.flush.scheduler.interval.ms": "11"},
+        {"log.flush.interval.ms": "12", "log.flush.scheduler.interval.ms": "11"},
+        {"log.cleanup.policy": "compact,delete", "log.cleaner.min.cleanable.ratio": "0.25"},
+    ],
+)
+def test_broker_keys_become_topic_defaults_as_in_kafka(
+    judge: ConfigJudge, broker: dict[str, str]
+) -> None:
+    for name, value in topic_defaults(NODE | broker).items():
+        assert f"={convert_to_text(value)}" == judge.ask("defaults", NODE | broker, name), name
+
+
+GROUP_CASES: tuple[dict[str, str], ...] = (
+    {},
+    {"foo": "1"},
+    {"consumer.session.timeout.ms": "1"},
+    {"consumer.session.timeout.ms": "100000000"},
+    {"consumer.heartbeat.interval.ms": "1"},
+    {"consumer.heartbeat.interval.ms": "100000000"},
+    {"consumer.session.timeout.ms": "x"},
+    {"share.session.timeout.ms": "45000", "share.heartbeat.interval.ms": "15000"},
+    {"share.delivery.count.limit": "11"},
+    {"share.record.lock.duration.ms": "1000"},
+    {"share.partition.max.record.locks": "100000"},
+    {"share.isolation.level": "read_committed"},
+    {"streams.num.standby.replicas": "3"},
+    {"streams.session.timeout.ms": "1"},
+    {"streams.assignment.interval.ms": "1000000"},
+    {"consumer.assignment.interval.ms": "1000000"},
+    {"share.auto.offset.reset": "by_duration:PT1H"},
+    {"share.auto.offset.reset": "sometime"},
+)
+
+
+@pytest.mark.parametrize("new", GROUP_CASES)
+def test_a_groups_keys_are_checked_together_as_kafka_does(
+    judge: ConfigJudge, new: dict[str, str]
+) -> None:
+    try:
+        validate_group_configs(new, broker_texts=NODE)
+        verdict = "="
+    except InvalidConfigError as error:
+        verdict = f"!{error.message}"
+    assert verdict == judge.ask("group", NODE, new)
+
+
+METRICS_CASES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("", {}),
+    ("s", {}),
+    ("s", {"foo": "1"}),
+    ("s", {"interval.ms": "99"}),
+    ("s", {"interval.ms": "3600001"}),
+    ("s", {"interval.ms": "x"}),
+    ("s", {"metrics": "a.b,*", "interval.ms": "100"}),
+    ("s", {"metrics": "a,a"}),
+    ("s", {"match": "client_id=a.*"}),
+    ("s", {"match": "client=a"}),
+    ("s", {"match": "client_id=["}),
+    ("s", {"match": "client_id"}),
+    ("s", {"match": "client_id=a=b"}),
+    ("s", {"match": "client_id="}),
+)
+
+
+@pytest.mark.parametrize(("name", "new"), METRICS_CASES)
+def test_a_subscription_is_checked_as_kafka_does(
+    judge: ConfigJudge, name: str, new: dict[str, str]
+) -> None:
+    try:
+        validate_client_metrics_configs(name, new)
+        verdict = "="
+    except InvalidConfigError as error:
+        verdict = f"!{error.message}"
+    assert verdict == judge.ask("client_metrics", name, new)

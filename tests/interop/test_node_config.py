@@ -1,0 +1,200 @@
+"""What we make of a properties file against what Kafka's KafkaConfig makes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+
+import pytest
+from tests.interop.config_judge import ConfigJudge
+from tests.interop.kafka.java import Java
+
+from kvorum.node.config import ConfigError, Listener, NodeConfig
+
+pytestmark = pytest.mark.interop
+
+BOTH = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+}
+BROKER = BOTH | {"process.roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
+CONTROLLER = BOTH | {"process.roles": "controller", "listeners": "CONTROLLER://localhost:9093"}
+PLAIN_MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+VOTERS = "1@a:9093,2@b:9093"
+
+# Changes to one of the three; None takes a key away.
+CASES: tuple[tuple[Mapping[str, str], dict[str, str | None]], ...] = (
+    (BOTH, {}),
+    (BROKER, {}),
+    (CONTROLLER, {}),
+    (BOTH, {"process.roles": None}),
+    (BOTH, {"process.roles": ""}),
+    (BOTH, {"process.roles": "zookeeper"}),
+    (BOTH, {"node.id": None}),
+    (BOTH, {"node.id": None, "broker.id": "4"}),
+    (BOTH, {"node.id": "-3"}),
+    (BOTH, {"node.id": "one"}),
+    (BOTH, {"broker.id": "2"}),
+    (BOTH, {"controller.listener.names": None}),
+    (BOTH, {"controller.listener.names": ""}),
+    (BOTH, {"controller.listener.names": "controller"}),
+    (BOTH, {"controller.listener.names": "OTHER"}),
+    (BOTH, {"controller.listener.names": "CONTROLLER,OTHER"}),
+    (BOTH, {"controller.listener.names": "CONTROLLER,PLAINTEXT"}),
+    (BOTH, {"controller.quorum.bootstrap.servers": None}),
+    (BOTH, {"controller.quorum.bootstrap.servers": "localhost"}),
+    (BOTH, {"controller.quorum.bootstrap.servers": "[::1]:9093,PLAINTEXT://b:1"}),
+    (BOTH, {"controller.quorum.bootstrap.servers": "a b:1"}),
+    (BOTH, {"controller.quorum.voters": VOTERS}),
+    (BOTH, {"controller.quorum.voters": "2@b:9093"}),
+    (BOTH, {"controller.quorum.voters": "1@b"}),
+    (BOTH, {"controller.quorum.voters": "x@b:1"}),
+    (BOTH, {"controller.quorum.voters": "1@0.0.0.0:9093"}),
+    (BOTH, {"controller.quorum.voters": "1@h:9", "listeners": "CONTROLLER://:9,PLAINTEXT://:8"}),
+    (BOTH, {"controller.quorum.voters": "1@0.0.0.0:9", "listeners": "PLAINTEXT://:8,CONTROLLER://:9"}),
+    (BOTH, {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093"}),
+    (BOTH, {"listeners": "PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093"}),
+    (BOTH, {"listeners": "PLAINTEXT://:0,CONTROLLER://:0"}),
+    (BOTH, {"listeners": "plaintext://h:1,controller://h:2"}),
+    (BOTH, {"listeners": "PLAINTEXT://h,CONTROLLER://h:2"}),
+    (BOTH, {"listeners": "PLAINTEXT://h:99999999999,CONTROLLER://h:2"}),
+    (BOTH, {"listeners": "PLAINTEXT://h:-1,CONTROLLER://h:2"}),
+    (BOTH, {"listeners": "9092"}),
+    (BOTH, {"listeners": ""}),
+    (BOTH, {"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2,CONTROLLER://h:3"}),
+    (BOTH, {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:1"}),
+    (BOTH, {"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://[::1]:1"}),
+    (BOTH, {"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.2:1"}),
+    (BOTH, {"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://[::1]:1,SSL://h:1"}),
+    (BOTH, {"listeners": "INTERNAL://h:1,CONTROLLER://h:2"}),
+    (BOTH, {"listeners": "SSL://h:1,CONTROLLER://h:2"}),
+    (BOTH, {"listener.security.protocol.map": PLAIN_MAP}),
+    (BOTH, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}),
+    (BOTH, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:FOO"}),
+    (BOTH, {"listener.security.protocol.map": "PLAINTEXT"}),
+    (BOTH, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT , CONTROLLER:sasl_ssl"}),
+    (BOTH, {"inter.broker.listener.name": "PLAINTEXT"}),
+    (BOTH, {"inter.broker.listener.name": "plaintext"}),
+    (BOTH, {"inter.broker.listener.name": "CONTROLLER"}),
+    (BOTH, {"inter.broker.listener.name": "NOBODY"}),
+    (BOTH, {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "SSL"}),
+    (BOTH, {"security.inter.broker.protocol": "SSL"}),
+    (BOTH, {"security.inter.broker.protocol": "SECRET"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://pub:1"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://pub:1,CONTROLLER://pub:2"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://pub:1,CONTROLLER://0.0.0.0:2"}),
+    (BOTH, {"advertised.listeners": "CONTROLLER://pub:1"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://a:1,SSL://b:2"}),
+    (BOTH, {"advertised.listeners": "PLAINTEXT://a:1,SSL://a:1"}),
+    (BOTH, {"early.start.listeners": "PLAINTEXT"}),
+    (BOTH, {"early.start.listeners": "NOBODY"}),
+    (BOTH, {"log.dirs": "/data/a,/data/b"}),
+    (BOTH, {"log.dirs": "/data/a,/data/b", "metadata.log.dir": "/data/b"}),
+    (BOTH, {"log.dir": "/data/c", "metadata.log.dir": "/data/d"}),
+    (BOTH, {"log.dirs": ""}),
+    (BOTH, {"log.dirs": "/a,,/b"}),
+    (BOTH, {"cordoned.log.dirs": "*"}),
+    (BOTH, {"cordoned.log.dirs": "*,/x"}),
+    (BOTH, {"cordoned.log.dirs": "/x"}),
+    (BOTH, {"log.roll.ms": "0"}),
+    (BOTH, {"log.roll.jitter.ms": "-1"}),
+    (BOTH, {"log.retention.ms": "0"}),
+    (BOTH, {"log.retention.minutes": "0"}),
+    (BOTH, {"log.retention.ms": "-5"}),
+    (BOTH, {"log.cleaner.dedupe.buffer.size": "1000"}),
+    (BOTH, {"replica.fetch.wait.max.ms": "40000"}),
+    (BOTH, {"replica.fetch.wait.max.ms": "30000", "replica.lag.time.max.ms": "20000"}),
+    (BOTH, {"broker.heartbeat.interval.ms": "9000"}),
+    (BOTH, {"queued.max.request.bytes": "100"}),
+    (BOTH, {"max.connections.per.ip": "0"}),
+    (BOTH, {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "a:1"}),
+    (BOTH, {"max.connections.per.ip.overrides": "a b:1"}),
+    (BOTH, {"connections.max.idle.ms": "50"}),
+    (BOTH, {"connections.max.idle.ms": "-1"}),
+    (BOTH, {"group.coordinator.rebalance.protocols": "consumer"}),
+    (BOTH, {"controller.quorum.election.timeout.ms": "-1"}),
+    (BOTH, {"metadata.log.segment.bytes": "4"}),
+    (BOTH, {"socket.request.max.bytes": "many"}),
+    (BOTH, {"num.partitions": "0"}),
+    (BOTH, {"auto.create.topics.enable": "yes"}),
+    (BOTH, {"controller.quorum.auto.join.enable": "true"}),
+    (BROKER, {"listeners": None}),
+    (BROKER, {"controller.quorum.auto.join.enable": "true"}),
+    (BROKER, {"controller.quorum.voters": VOTERS}),
+    (BROKER, {"controller.quorum.voters": "2@b:9093", "controller.quorum.bootstrap.servers": None}),
+    (BROKER, {"controller.quorum.bootstrap.servers": None}),
+    (BROKER, {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"}),
+    (BROKER, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}),
+    (BROKER, {"controller.listener.names": "SSL"}),
+    (BROKER, {"controller.listener.names": "CONTROLLER,OTHER", "num.partitions": "3"}),
+    (CONTROLLER, {"listeners": None}),
+    (CONTROLLER, {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"}),
+    (CONTROLLER, {"controller.quorum.voters": VOTERS}),
+    (CONTROLLER, {"controller.quorum.voters": "3@b:9093"}),
+    (CONTROLLER, {"inter.broker.listener.name": "CONTROLLER"}),
+    (CONTROLLER, {"inter.broker.listener.name": "PLAINTEXT"}),
+    (CONTROLLER, {"advertised.listeners": "PLAINTEXT://h:1"}),
+    (CONTROLLER, {"advertised.listeners": "CONTROLLER://h:1"}),
+    (CONTROLLER, {"controller.listener.names": "A,B", "listeners": "B://h:1,A://h:2"}),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judge(java: Java) -> Iterator[ConfigJudge]:
+    with ConfigJudge(java) as running:
+        yield running
+
+
+def changed(base: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    merged = {**base, **changes}
+    return {name: text for name, text in merged.items() if text is not None}
+
+
+def shown(listeners: tuple[Listener, ...]) -> str:
+    return " ".join(
+        f"{each.name}/{each.protocol.value}/{each.host or 'null'}/{each.port}" for each in listeners
+    )
+
+
+def our_verdict(properties: Mapping[str, str]) -> str:
+    try:
+        config = NodeConfig.from_properties(properties, must_be_servable=False)
+    except ConfigError as error:
+        return f"!{error}"
+    return "=" + "\n".join(
+        (
+            f"node {config.node_id}",
+            f"directory {config.metadata_log.directory}",
+            f"directories {','.join(config.log_directories)}",
+            f"inter-broker {config.listeners.inter_broker_name}",
+            f"bound {shown(config.listeners.bound)}",
+            f"controllers {shown(config.listeners.advertised_controllers)}",
+            f"brokers {shown(config.listeners.advertised_brokers)}",
+        )
+    )
+
+
+@pytest.mark.parametrize(("base", "changes"), CASES, ids=[str(changes) for _, changes in CASES])
+def test_a_properties_file_is_read_and_refused_as_kafka_does(
+    judge: ConfigJudge, base: Mapping[str, str], changes: Mapping[str, str | None]
+) -> None:
+    properties = changed(base, changes)
+    assert our_verdict(properties) == judge.ask("node", properties)
+
+
+def test_random_mixtures_of_changes_are_accepted_alike(judge: ConfigJudge) -> None:
+    """Of several faults at once Kafka may name another first; what is accepted must be equal."""
+    source = random.Random(47)
+    different: list[tuple[dict[str, str], str, str]] = []
+    for _ in range(1500):
+        properties = dict(source.choice((BOTH, BROKER, CONTROLLER)))
+        for _, changes in source.sample(CASES, 3):
+            properties = changed(properties, changes)
+        ours, theirs = our_verdict(properties), judge.ask("node", properties)
+        if ours != theirs and "=" in {ours[0], theirs[0]}:
+            different.append((properties, ours, theirs))
+    assert different == []
