@@ -227,14 +227,15 @@ class Segment:
             self.file.sync()
 
     def _refresh_timestamps(self) -> None:
-        """Find first and highest timestamp of what is left after a truncation."""
-        self._first_timestamp = NO_TIMESTAMP
-        self._max_timestamp = NO_TIMESTAMP
-        self._max_timestamp_offset = self.base_offset
+        """Find the highest timestamp of what is left, from the last time index entry on."""
+        if self.size == 0:
+            self._first_timestamp = NO_TIMESTAMP
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last
+        position = self.offset_index.position_before(self._max_timestamp_offset)
         try:
-            for _, header in scan_batches(self.file, end=self.size, verify=False):
-                if self._first_timestamp == NO_TIMESTAMP:
-                    self._first_timestamp = header.max_timestamp
+            for _, header in scan_batches(
+                self.file, position=position, end=self.size, verify=False
+            ):
                 if header.max_timestamp > self._max_timestamp:
                     self._max_timestamp = header.max_timestamp
                     self._max_timestamp_offset = header.last_offset

@@ -33,6 +33,13 @@ class TimeIndex:
         """Whether only the slot is left that is kept for the last entry of a finished segment."""
         return len(self._timestamps) >= self._entries_max - 1
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """Timestamp and offset of the last entry; none is (NO_TIMESTAMP, base offset)."""
+        if not self._timestamps:
+            return NO_TIMESTAMP, self.base_offset
+        return self._timestamps[-1], self._offsets[-1]
+
     def add(self, *, timestamp: int, offset: int, is_last: bool = False) -> None:
         """Note the highest timestamp so far, if it is higher than the last one noted.
 

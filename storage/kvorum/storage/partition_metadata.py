@@ -1,0 +1,53 @@
+"""The partition.metadata file: which topic a log directory belongs to, by id."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from pathlib import Path
+
+from kvorum.storage.errors import CorruptFileError, UnknownVersionError
+from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+
+PARTITION_METADATA = "partition.metadata"
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+_VERSION = 0
+_FORMAT = re.compile(r"version: (-?\d+)\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
+_ADVICE = "Check that the directory is the metadata log's"
+
+
+def encode_partition_metadata(topic_id: bytes) -> bytes:
+    """Return the file's content; no newline at its end, as in Kafka."""
+    text = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    return f"version: {_VERSION}\ntopic_id: {text}".encode()
+
+
+def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
+    """Return the topic id that a directory's file names, or None where there is no file."""
+    path = directory / PARTITION_METADATA
+    data = read_if_there(files, path)
+    if data is None:
+        return None
+    found = _FORMAT.fullmatch(data.decode("utf-8", "replace"))
+    if found is None:
+        raise CorruptFileError("not a partition metadata file", file=path, advice=_ADVICE)
+    if int(found.group(1)) != _VERSION:
+        problem = f"unrecognised version {found.group(1)} of partition metadata file"
+        raise UnknownVersionError(problem, file=path, advice=_ADVICE)
+    return urlsafe_b64decode(found.group(2) + "==")
+
+
+def ensure_partition_metadata(
+    directory: Path, files: FileSystem, *, topic_id: bytes = METADATA_TOPIC_ID
+) -> None:
+    """Write the file where it is missing; CorruptFileError where it names another topic."""
+    stored = read_partition_metadata(directory, files)
+    if stored is None:
+        path = directory / PARTITION_METADATA
+        replace_durably(files, path, encode_partition_metadata(topic_id))
+    elif stored != topic_id:
+        raise CorruptFileError(
+            "the directory belongs to another topic",
+            file=directory / PARTITION_METADATA,
+            advice=_ADVICE,
+        )

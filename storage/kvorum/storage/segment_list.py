@@ -1,0 +1,135 @@
+"""The segments of one log, oldest first, and everything that adds or removes one.
+
+Files that go are renamed to ``*.deleted`` first and removed after a delay, as in Kafka: a reader
+that has one open is not disturbed, and an operator has a moment to change his mind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from pathlib import Path
+
+from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.names import DELETED_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_name
+from kvorum.storage.producer_snapshot import write_producer_snapshot
+from kvorum.storage.segment import Segment
+
+
+class SegmentList:
+    """At least one segment; the last one is the active one."""
+
+    def __init__(
+        self, directory: Path, segments: list[Segment], *, files: FileSystem, config: LogConfig
+    ) -> None:
+        self._directory = directory
+        self._segments = tuple(segments)
+        self._files = files
+        self._config = config
+        self._deletions: list[tuple[int, Path]] = []
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is appended to."""
+        return self._segments[-1]
+
+    @property
+    def all(self) -> tuple[Segment, ...]:
+        """All segments, oldest first."""
+        return self._segments
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all .log files together."""
+        return sum(segment.size for segment in self._segments)
+
+    def holding(self, offset: int) -> Segment:
+        """Return the segment that holds `offset`, or the oldest for anything below it."""
+        bases = [segment.base_offset for segment in self._segments]
+        return self._segments[max(bisect_right(bases, offset) - 1, 0)]
+
+    def roll(self) -> Segment:
+        """Make the active segment durable and begin a new one behind it.
+
+        The old one is synced before the new one exists: recovery counts on it that only the last
+        segment can be torn.
+        """
+        old = self.active
+        old.seal()
+        old.sync_with_indexes()
+        write_producer_snapshot(self._directory, old.end_offset, self._files)
+        return self._begin((*self._segments, self._create(old.end_offset)))
+
+    def _create(self, base_offset: int) -> Segment:
+        return Segment(self._directory, base_offset, files=self._files, config=self._config)
+
+    def _begin(self, segments: tuple[Segment, ...]) -> Segment:
+        with disk_errors(self._directory, "syncing"):
+            self._files.sync_directory(self._directory)
+        self._segments = segments
+        return segments[-1]
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Remove everything from the batch that holds `offset` on, newest files first."""
+        while len(self._segments) > 1 and self.active.base_offset > offset:
+            active = self.active
+            self._segments = self._segments[:-1]
+            self._delete(active, now_ms)
+        self.active.truncate_to(offset)
+
+    def replace_all(self, base_offset: int, *, now_ms: int) -> None:
+        """Remove every segment and begin an empty one at `base_offset`."""
+        old = self._segments
+        for segment in reversed(old):
+            self._delete(segment, now_ms)
+        self._begin((self._create(base_offset),))
+
+    def delete_before(self, start_offset: int, *, now_ms: int) -> int:
+        """Remove segments that lie wholly below `start_offset`; return how many."""
+        count = 0
+        while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
+            oldest = self._segments[0]
+            self._segments = self._segments[1:]
+            self._delete(oldest, now_ms)
+            count += 1
+        return count
+
+    def _delete(self, segment: Segment, now_ms: int) -> None:
+        """Mark one segment's files as deleted, durably, so that no gap can come back."""
+        marked = segment.mark_deleted()
+        producer_state = self._directory / offset_name(
+            segment.base_offset, PRODUCER_SNAPSHOT_SUFFIX
+        )
+        with disk_errors(segment.path, "deleting"):
+            self._files.remove(producer_state)
+            self._files.sync_directory(self._directory)
+        self.delete_later(marked, now_ms=now_ms)
+
+    def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
+        """Remove files, which carry the deleted suffix, once the delay has passed."""
+        due_ms = now_ms + self._config.delete_delay_ms
+        self._deletions += [(due_ms, path) for path in paths]
+
+    def remove_marked(self, *, now_ms: int | None) -> int:
+        """Remove the marked files whose delay is over (None: all); return how many."""
+        due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
+        self._deletions = [entry for entry in self._deletions if entry[1] not in due]
+        for path in due:
+            with disk_errors(path, "removing"):
+                self._files.remove(path)
+        return len(due)
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in self._segments:
+            segment.close()
+
+
+def remove_leftovers(directory: Path, files: FileSystem) -> list[str]:
+    """Remove files that a former run had marked as deleted; return their names."""
+    with disk_errors(directory, "listing"):
+        names = [name for name in files.list_names(directory) if name.endswith(DELETED_SUFFIX)]
+    for name in names:
+        with disk_errors(directory / name, "removing"):
+            files.remove(directory / name)
+    return names
