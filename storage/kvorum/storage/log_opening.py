@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
+from kvorum.storage.epochs import EpochCheckpoint, EpochStart, LeaderEpochs
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.flushed_offset import FlushedOffsetFile
 from kvorum.storage.log_config import LogConfig
@@ -76,6 +76,7 @@ def open_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> 
     try:
         snapshots = SnapshotStore(directory, files)
         removed += snapshots.load(log_start_offset=segments.all[0].base_offset)
+        _forget_older_epochs(recovered.epochs, stored_epochs or (), segments)
         rewrote_epochs = recovered.epochs.entries != (stored_epochs or ())
         if rewrote_epochs or stored_epochs is None:
             epoch_file.write(recovered.epochs.entries)
@@ -96,6 +97,22 @@ def open_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> 
         removed_files=tuple(removed),
     )
     return OpenedLog(directory, segments, recovered.epochs, snapshots, report)
+
+
+def _forget_older_epochs(
+    epochs: LeaderEpochs, stored: tuple[EpochStart, ...], segments: SegmentList
+) -> None:
+    """Let the epochs begin where the stored ones do.
+
+    Before the restart the log started there, at a snapshot; the oldest segment reaches further
+    back, but older epochs were given up for good, as Kafka does.
+    """
+    first, end = segments.all[0].base_offset, segments.active.end_offset
+    if not stored or not first < stored[0].start_offset < end:
+        return
+    at_start = [entry for entry in epochs.entries if entry.start_offset <= stored[0].start_offset]
+    if at_start and at_start[-1].epoch == stored[0].epoch:
+        epochs.truncate_from_start(stored[0].start_offset)
 
 
 def _make_durable(directory: Path, segments: SegmentList, files: FileSystem) -> None:

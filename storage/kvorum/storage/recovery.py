@@ -238,9 +238,7 @@ class _Recovery:
         with disk_errors(segment.path, "reading"):
             if segment.file.size() > segment.size:
                 segment.cut_file()
-        rebuilt = segment.store_indexes()
-        segment.seal()
-        return rebuilt
+        return segment.store_indexes()
 
 
 def _epochs_between(

@@ -142,15 +142,19 @@ class Segment:
 
     def seal(self) -> None:
         """Close the time index with the highest timestamp, as for a segment that is complete."""
+        self._add_last_timestamp()
+        self._time_file.store_new()
+
+    def store_indexes(self) -> list[Path]:
+        """Make the index files those of a closed segment; return the ones that were not."""
+        self._add_last_timestamp()
+        return [file.path for file in (self._offset_file, self._time_file) if file.store_all()]
+
+    def _add_last_timestamp(self) -> None:
         if self._max_timestamp != NO_TIMESTAMP:
             self.time_index.add(
                 timestamp=self._max_timestamp, offset=self._max_timestamp_offset, is_last=True
             )
-            self._time_file.store_new()
-
-    def store_indexes(self) -> list[Path]:
-        """Make the index files agree with the segment; return those that did not."""
-        return [file.path for file in (self._offset_file, self._time_file) if file.store_all()]
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Return place and header of the batch that holds `offset`, or None above the end."""

@@ -1,0 +1,46 @@
+"""The .kafka_cleanshutdown file: a broker's word that it stopped in good order, and its epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+from kvorum.storage.files import FileSystem, disk_errors, read_if_there, replace_durably
+
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+_VERSION = 0
+
+
+def write_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: int) -> None:
+    """Leave the file behind, as the last thing a broker does with a directory."""
+    content = {"version": _VERSION, "brokerEpoch": broker_epoch}
+    path = directory / CLEAN_SHUTDOWN_FILE
+    replace_durably(files, path, json.dumps(content, separators=(",", ":")).encode())
+
+
+def take_clean_shutdown(directory: Path, files: FileSystem) -> int | None:
+    """Remove the file and return the broker epoch in it; None where there is none to be had.
+
+    An empty file of an older release, or one that cannot be understood, says nothing, as in Kafka:
+    the broker then counts as having crashed, which is the safe side.
+    """
+    path = directory / CLEAN_SHUTDOWN_FILE
+    data = read_if_there(files, path)
+    if data is None:
+        return None
+    with disk_errors(path, "removing"):
+        files.remove(path)
+        files.sync_directory(directory)
+    return _broker_epoch(data)
+
+
+def _broker_epoch(data: bytes) -> int | None:
+    try:
+        content = cast("object", json.loads(data))
+    except ValueError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    epoch = cast("dict[str, object]", content).get("brokerEpoch")
+    return epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None
