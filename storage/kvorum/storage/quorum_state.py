@@ -122,7 +122,7 @@ def _json_object(data: bytes, file: Path) -> dict[str, object]:
     try:
         # Kafka looks at the first line alone.
         value = cast("object", json.loads(data.split(b"\n", 1)[0]))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _corrupt(f"not JSON: {error}", file) from error
     if not isinstance(value, dict):
         raise _corrupt("not a JSON object", file)
