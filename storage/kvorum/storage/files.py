@@ -15,7 +15,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -262,7 +262,7 @@ class RealFileSystem:
 
 
 @contextmanager
-def disk_errors(path: Path, doing: str) -> Iterator[None]:
+def disk_errors(path: Path, doing: str) -> Generator[None]:
     """Turn an OSError inside the block into a DiskError about `path`; `doing` names the deed."""
     try:
         yield

@@ -14,7 +14,7 @@ operating system may have dropped the pages and would report success.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -190,7 +190,7 @@ class MetadataLog:
             self._epoch_file.write(self._epochs.entries)
 
     @contextmanager
-    def _poisoning(self) -> Iterator[None]:
+    def _poisoning(self) -> Generator[None]:
         """Poison the log if the block fails: half a change may be on disk."""
         try:
             yield

@@ -23,7 +23,7 @@ _BROKER_ID_KEY = "broker.id"
 _NODE_ID_KEY = "node.id"
 _DIRECTORY_ID_KEY = "directory.id"
 # The order in which Java's hash table yields these keys, and so that of Kafka's files.
-_KEY_ORDER = (_BROKER_ID_KEY, _NODE_ID_KEY, _DIRECTORY_ID_KEY, _VERSION_KEY, _CLUSTER_ID_KEY)
+_KEY_ORDER = (_NODE_ID_KEY, _BROKER_ID_KEY, _DIRECTORY_ID_KEY, _VERSION_KEY, _CLUSTER_ID_KEY)
 _JAVA_INT = re.compile(r"[+-]?\d+", re.ASCII)
 _INT32_LIMIT = 2**31
 _RESERVED_DIRECTORY_IDS = 100
