@@ -1,0 +1,1 @@
+"""Message schemas in, Python source out. Never imported at run time."""

@@ -1,0 +1,56 @@
+"""`python -m kvorum.codegen sync|generate`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zipfile
+from pathlib import Path
+
+from kvorum.codegen.errors import CodegenError
+from kvorum.codegen.generate import differences, generated_files, write
+from kvorum.codegen.sync import sync
+
+
+def main() -> int:
+    """Run one command; 0 ok, 1 it failed or the generated code is stale, 2 wrong usage."""
+    arguments = parser().parse_args()
+    try:
+        if arguments.command == "sync":
+            count = sync(arguments.jar, arguments.schemas)
+            sys.stdout.write(f"{count} schemas in {arguments.schemas}\n")
+            return 0
+        return generate(arguments.schemas, arguments.out, is_check=arguments.check)
+    except (CodegenError, OSError, zipfile.BadZipFile) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of both commands."""
+    whole = argparse.ArgumentParser(prog="python -m kvorum.codegen", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
+    syncing = commands.add_parser("sync", help="take schemas and error codes from Kafka's jars")
+    syncing.add_argument("--jar", action="append", required=True, type=Path)
+    generating = commands.add_parser("generate", help="write the message classes")
+    generating.add_argument("--check", action="store_true", help="only compare with what is there")
+    generating.add_argument("--out", type=Path, default=Path("wire/kvorum/wire"))
+    for command in (syncing, generating):
+        command.add_argument("--schemas", type=Path, default=Path("json-schemas"))
+    return whole
+
+
+def generate(schemas: Path, out: Path, *, is_check: bool) -> int:
+    """Write, or compare and say what differs."""
+    files = generated_files(schemas)
+    if not is_check:
+        write(files, out)
+        return 0
+    found = differences(files, out)
+    for line in found:
+        sys.stderr.write(f"{line}; run 'make generate'\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Defaults of fields as Python source."""
+
+from __future__ import annotations
+
+from kvorum.codegen.model import Field, MessageSpec
+from kvorum.codegen.naming import class_name, snake_case
+
+_PYTHON_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "uuid": "bytes",
+    "bytes": "bytes",
+    "records": "bytes | memoryview | None",
+}
+
+
+def python_type(message: MessageSpec, field: Field) -> str:
+    """The annotation of a field's attribute; covers every version."""
+    name = field.type.name
+    found = class_name(message.name, name) if field.type.is_struct else _PYTHON_TYPES.get(name, "int")
+    if field.type.is_array:
+        found = f"list[{found}]"
+    is_nullable = field.nullable or field.has_null_default
+    return f"{found} | None" if is_nullable and "None" not in found else found
+
+
+def fresh_default(message: MessageSpec, field: Field) -> str:
+    """An expression for the default, evaluated anew for each object."""
+    if field.has_null_default:
+        return "None"
+    if field.type.is_array:
+        return "[]"
+    if field.type.is_struct:
+        return f"{class_name(message.name, field.type.name)}()"
+    if field.type.name == "records":
+        return "None"
+    if field.type.name == "uuid":
+        return "ZERO_UUID"
+    if field.type.name == "bytes":
+        return 'b""'
+    return repr(field.default)
+
+
+def parameter(message: MessageSpec, field: Field) -> tuple[str, str]:
+    """The parameter of `__init__`, and what to store for it."""
+    name = snake_case(field.name)
+    annotation = python_type(message, field)
+    fresh = fresh_default(message, field)
+    if fresh == "[]":
+        return f"{name}: {annotation} = EMPTY", f"[] if {name} is EMPTY else {name}"
+    if fresh.endswith("()"):
+        optional = annotation if "None" in annotation else f"{annotation} | None"
+        return f"{name}: {optional} = None", f"{fresh} if {name} is None else {name}"
+    return f"{name}: {annotation} = {fresh}", name
+
+
+def is_default(message: MessageSpec, field: Field, value: str) -> str:
+    """A condition that is true when `value` is not the default."""
+    fresh = fresh_default(message, field)
+    if fresh == "None":
+        return f"{value} is not None"
+    if fresh == "False":
+        return f"{value} is not False"
+    if fresh == "True":
+        return f"{value} is not True"
+    if fresh.endswith("()"):
+        return _struct_differs(message, field, value)
+    return f"{value} != {fresh}"
+
+
+def _struct_differs(message: MessageSpec, field: Field, value: str) -> str:
+    """Compare field by field where the struct is flat: no object is made to compare with."""
+    struct = message.struct(field.type.name)
+    if any(inner.type.is_struct or inner.type.is_array for inner in struct.fields):
+        return f"{value} != {class_name(message.name, field.type.name)}()"
+    parts = [
+        is_default(message, inner, f"{value}.{snake_case(inner.name)}") for inner in struct.fields
+    ]
+    return " or ".join([*parts, f"{value}.unknown_tagged_fields"])

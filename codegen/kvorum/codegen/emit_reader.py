@@ -1,0 +1,262 @@
+"""Straight code that reads one struct in one span of versions."""
+
+from __future__ import annotations
+
+from kvorum.codegen.defaults import fresh_default
+from kvorum.codegen.lines import Lines
+from kvorum.codegen.model import FIXED_WIDTHS
+from kvorum.codegen.naming import class_name, json_name, snake_case
+from kvorum.codegen.plan import FieldLayout, Layout
+from kvorum.codegen.runs import Formats, ReadRun
+
+
+def reader_name(layout: Layout) -> str:
+    """The function that reads the struct at this span."""
+    return f"_read_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
+
+
+class ReaderEmitter:
+    """Emits the reader of one layout.
+
+    A struct of an array is read by a function that loops itself: one call an array, not an element.
+    """
+
+    def __init__(self, layout: Layout, lines: Lines, formats: Formats) -> None:
+        self._layout = layout
+        self._lines = lines
+        self._formats = formats
+        self._run = ReadRun(lines, formats)
+        self._class = class_name(layout.message.name, layout.struct.name)
+
+    def emit(self) -> None:
+        """Emit the reader, and apart from it the rare path through known tags."""
+        if self._layout.tagged:
+            self._emit_tags()
+        is_root = self._layout.struct is self._layout.message.root
+        if is_root:
+            self._emit_root()
+        else:
+            self._emit_array()
+
+    def _emit_root(self) -> None:
+        head = f"def {reader_name(self._layout)}(data: bytes, pos: int) -> tuple[{self._class}, int]:"
+        with self._lines.block(head):
+            self._prologue()
+            self._body()
+            self._lines.add("return o, pos")
+        self._lines.add("", "")
+
+    def _emit_array(self) -> None:
+        name, kind = reader_name(self._layout), self._class
+        with self._lines.block(
+            f"def {name}(data: bytes, pos: int, count: int) -> tuple[list[{kind}], int]:"
+        ):
+            self._prologue()
+            self._lines.add(f"found: list[{kind}] = []")
+            with self._lines.block("for _ in range(count):"):
+                self._body()
+                self._lines.add("found.append(o)")
+            self._lines.add("return found, pos")
+        self._lines.add("", "")
+
+    def _prologue(self) -> None:
+        self._lines.add("size = len(data)")
+        if any(each.field.type.name == "records" for each in self._layout.plain):
+            self._lines.add("view = memoryview(data)")
+
+    def _body(self) -> None:
+        lines, layout = self._lines, self._layout
+        lines.add(f"o = new({self._class})")
+        for each in layout.plain:
+            self._value(each, f"o.{snake_case(each.field.name)}", is_last=False)
+        if layout.is_flexible:
+            self._run.add("B", 1, "n")
+        self._run.flush()
+        for each in [*layout.absent, *layout.tagged]:
+            fresh = fresh_default(layout.message, each.field)
+            lines.add(f"o.{snake_case(each.field.name)} = {fresh}")
+        lines.add("o.unknown_tagged_fields = None")
+        if layout.is_flexible:
+            with lines.block("if n:"):
+                if layout.tagged:
+                    lines.add(f"pos = {self._tags_name()}(o, data, pos, n)")
+                else:
+                    lines.add("o.unknown_tagged_fields, pos = read_tags(data, pos, n)")
+
+    # -- one value -----------------------------------------------------------------------------
+
+    def _value(self, each: FieldLayout, target: str, *, is_last: bool) -> None:
+        kind = each.field.type
+        if kind.is_array:
+            self._array(each, target)
+        elif kind.is_fixed:
+            code, width = FIXED_WIDTHS[kind.name]
+            self._run.add(code, width, target)
+        elif kind.is_struct:
+            self._struct(each, target)
+        else:
+            self._blob(each, target)
+        if is_last:
+            self._run.flush()
+
+    def _blob(self, each: FieldLayout, target: str) -> None:
+        """A string, bytes or records."""
+        kind = each.field.type.name
+        self._length(each, is_string=kind == "string")
+        end = "pos + n - 1" if each.is_compact else "pos + n"
+        null = "n == 0" if each.is_compact else "n < 0"
+        if each.is_nullable:
+            with self._lines.block(f"if {null}:"):
+                self._lines.add(f"{target} = None")
+            with self._lines.block("else:"):
+                self._slice(target, kind, end=end, name=each.field.name)
+        else:
+            self._slice(target, kind, end=end, name=each.field.name)
+
+    def _slice(self, target: str, kind: str, *, end: str, name: str) -> None:
+        lines = self._lines
+        lines.add(f"end = {end}")
+        with lines.block("if not pos <= end <= size:"):
+            lines.add(f'check_length(end - pos, pos, size, what="{json_name(name)}")')
+        source = {"string": "data[pos:end].decode()", "records": "view[pos:end]"}
+        lines.add(f"{target} = {source.get(kind, 'data[pos:end]')}", "pos = end")
+
+    def _length(self, each: FieldLayout, *, is_string: bool) -> None:
+        """Read a length or count into n: one more than it for compact ones, 0 being null."""
+        if each.is_compact:
+            self._run.add("B", 1, "n")
+            self._run.flush()
+            function = "string_length" if is_string else "long_uvarint"
+            with self._lines.block("if n > 127:"):
+                self._lines.add(f"n, pos = {function}(data, pos)")
+            return
+        code, width = ("h", 2) if is_string else ("i", 4)
+        self._run.add(code, width, "n")
+        self._run.flush()
+
+    def _struct(self, each: FieldLayout, target: str) -> None:
+        inner = self._layout.of_struct(each.field.type.name)
+        if not each.is_nullable:
+            self._run.flush()
+            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1)")
+            return
+        if each.is_tagged:
+            self._run.add("B", 1, "n")
+        else:
+            self._run.add("b", 1, "n")
+        self._run.flush()
+        with self._lines.block("if n <= 0:"):
+            self._lines.add(f"{target} = None")
+        with self._lines.block("else:"):
+            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1)")
+
+    # -- arrays --------------------------------------------------------------------------------
+
+    def _array(self, each: FieldLayout, target: str) -> None:
+        self._length(each, is_string=False)
+        lines = self._lines
+        if each.is_compact:
+            lines.add("n -= 1")
+        if each.is_nullable:
+            with lines.block("if n < 0:"):
+                lines.add(f"{target} = None")
+            with lines.block("else:"):
+                self._elements(each, target)
+            return
+        with lines.block("if n < 0:"):
+            lines.add(f'check_length(-1, pos, size, what="{json_name(each.field.name)}")')
+        self._elements(each, target)
+
+    def _elements(self, each: FieldLayout, target: str) -> None:
+        kind = each.field.type.name
+        if each.field.type.is_struct:
+            inner = self._layout.of_struct(kind)
+            self._bound(each, inner.bytes_min)
+            self._lines.add(f"{target}, pos = {reader_name(inner)}(data, pos, n)")
+        elif kind == "int32":
+            with self._lines.block("if n < 17:"):
+                self._lines.add(f"{target} = list(INT32_READERS[n](data, pos))")
+            with self._lines.block("else:"):
+                self._lines.add(f'{target} = read_numbers(data, pos, n, "i")')
+            self._lines.add("pos += 4 * n")
+        elif kind in FIXED_WIDTHS and kind != "uuid":
+            code, width = FIXED_WIDTHS[kind]
+            self._lines.add(f'{target} = read_numbers(data, pos, n, "{code}")')
+            self._lines.add(f"pos += {width} * n" if width > 1 else "pos += n")
+        else:
+            self._loop(each, target)
+
+    def _bound(self, each: FieldLayout, bytes_min: int) -> None:
+        """Refuse a count whose elements cannot all fit in what is left."""
+        needed = f"n * {bytes_min}" if bytes_min > 1 else "n"
+        with self._lines.block(f"if {needed} > size - pos:"):
+            self._lines.add(f'check_length({needed}, pos, size, what="{json_name(each.field.name)}")')
+
+    def _loop(self, each: FieldLayout, target: str) -> None:
+        """Strings, bytes and uuids, one by one; elements are never null."""
+        kind = each.field.type.name
+        width = 16 if kind == "uuid" else self._length_width(each)
+        self._bound(each, width)
+        self._lines.add(f"{target} = []")
+        with self._lines.block("for _ in range(n):"):
+            if kind == "uuid":
+                self._lines.add(f"{target}.append(data[pos : pos + 16])", "pos += 16")
+                return
+            self._length(each, is_string=kind == "string")
+            self._slice("element", kind, end="pos + n - 1" if each.is_compact else "pos + n", name=each.field.name)
+            self._lines.add(f"{target}.append(element)")
+
+    @staticmethod
+    def _length_width(each: FieldLayout) -> int:
+        if each.is_compact:
+            return 1
+        return 2 if each.field.type.name == "string" else 4
+
+    # -- tags ----------------------------------------------------------------------------------
+
+    def _tags_name(self) -> str:
+        return reader_name(self._layout).replace("_read_", "_tags_")
+
+    def _emit_tags(self) -> None:
+        lines = self._lines
+        with lines.block(
+            f"def {self._tags_name()}(o: {self._class}, data: bytes, pos: int, count: int) -> int:"
+        ):
+            self._tags_prologue()
+            with lines.block("for _ in range(count):"):
+                lines.add("tag, pos, limit = read_tag(data, pos, previous)", "previous = tag")
+                for place, each in enumerate(self._layout.tagged):
+                    word = "if" if place == 0 else "elif"
+                    with lines.block(f"{word} tag == {each.field.tag}:"):
+                        self._tagged_value(each)
+                self._unknown_tag()
+            with lines.block("if unknown:"):
+                lines.add("o.unknown_tagged_fields = unknown")
+            lines.add("return pos")
+        lines.add("", "")
+
+    def _tags_prologue(self) -> None:
+        self._lines.add("size = len(data)")
+        if any(each.field.type.name == "records" for each in self._layout.tagged):
+            self._lines.add("view = memoryview(data)")
+        with self._lines.block("if count > 127:"):
+            self._lines.add("count, pos = long_uvarint(data, pos)")
+        self._lines.add("unknown: Tags = []", "previous = -1")
+
+    def _tagged_value(self, each: FieldLayout) -> None:
+        name = snake_case(each.field.name)
+        self._value(each, f"o.{name}", is_last=True)
+        self._lines.add("end_of_tag(tag, pos, limit)")
+
+    def _unknown_tag(self) -> None:
+        later = [
+            each.field.tag
+            for each in self._layout.absent
+            if each.field.tag is not None and each.field.tagged
+        ]
+        if later:
+            condition = f"tag in {tuple(later)!r}" if len(later) > 1 else f"tag == {later[0]}"
+            with self._lines.block(f"elif {condition}:"):
+                self._lines.add('fail(f"tag {tag} does not exist in this version", pos)')
+        with self._lines.block("else:"):
+            self._lines.add("unknown.append((tag, data[pos:limit]))", "pos = limit")

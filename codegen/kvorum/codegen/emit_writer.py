@@ -1,0 +1,207 @@
+"""Straight code that writes one struct in one span of versions."""
+
+from __future__ import annotations
+
+from kvorum.codegen.defaults import is_default
+from kvorum.codegen.lines import Lines
+from kvorum.codegen.model import FIXED_WIDTHS
+from kvorum.codegen.naming import class_name, json_name, snake_case
+from kvorum.codegen.plan import FieldLayout, Layout
+from kvorum.codegen.runs import Formats, WriteRun
+
+
+def writer_name(layout: Layout) -> str:
+    """The function that writes the struct at this span."""
+    return f"_write_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
+
+
+class WriterEmitter:
+    """Emits the writer of one layout; structs of an array are written by one call an array."""
+
+    def __init__(self, layout: Layout, lines: Lines, formats: Formats) -> None:
+        self._layout = layout
+        self._lines = lines
+        self._formats = formats
+        self._run = WriteRun(lines, formats, "write")
+        self._class = class_name(layout.message.name, layout.struct.name)
+
+    def emit(self) -> None:
+        """Emit the writer."""
+        name, kind = writer_name(self._layout), self._class
+        if self._layout.struct is self._layout.message.root:
+            with self._lines.block(f"def {name}(o: {kind}, write: Write, version: int) -> None:"):
+                self._body()
+        else:
+            with (
+                self._lines.block(
+                    f"def {name}(items: Iterable[{kind}], write: Write, version: int) -> None:"
+                ),
+                self._lines.block("for o in items:"),
+            ):
+                self._body()
+        self._lines.add("", "")
+
+    def _body(self) -> None:
+        for each in self._layout.absent:
+            self._refuse_to_drop(each)
+        for each in self._layout.plain:
+            self._value(each, f"o.{snake_case(each.field.name)}")
+        if self._layout.is_flexible:
+            self._tags()
+        else:
+            with self._lines.block("if o.unknown_tagged_fields:"):
+                self._lines.add("no_tags(version)")
+        self._run.flush()
+
+    def _refuse_to_drop(self, each: FieldLayout) -> None:
+        field = each.field
+        if field.is_ignorable:
+            return
+        differs = is_default(self._layout.message, field, f"o.{snake_case(field.name)}")
+        with self._lines.block(f"if {differs}:"):
+            self._lines.add(f'non_default("{json_name(field.name)}", version)')
+
+    # -- one value -----------------------------------------------------------------------------
+
+    def _value(self, each: FieldLayout, value: str) -> None:
+        kind = each.field.type
+        if kind.is_array:
+            self._array(each, value)
+        elif kind.is_fixed:
+            self._run.add(FIXED_WIDTHS[kind.name][0], value)
+        elif kind.is_struct:
+            self._struct(each, value)
+        else:
+            self._blob(each, value)
+
+    def _blob(self, each: FieldLayout, value: str) -> None:
+        """A string, bytes or records: a length and the bytes."""
+        encode = ".encode()" if each.field.type.name == "string" else ""
+        lines = self._lines
+        can_be_null = each.is_nullable or each.field.type.name == "records"
+        if not can_be_null and each.field.nullable:
+            with lines.block(f"if {value} is None:"):
+                lines.add(f'null_field("{json_name(each.field.name)}")')
+        if each.is_nullable:
+            lines.add(f"s = {value}", f'b = b"" if s is None else s{encode}')
+            null, length = ("0", "len(b) + 1") if each.is_compact else ("-1", "len(b)")
+            lines.add(f"n = {null} if s is None else {length}")
+        else:
+            if each.field.type.name == "records":
+                with lines.block(f"if {value} is None:"):
+                    lines.add(f'null_field("{json_name(each.field.name)}")')
+            lines.add(f"b = {value}{encode}")
+            lines.add("n = len(b) + 1" if each.is_compact else "n = len(b)")
+        self._length(each, is_string=bool(encode))
+        lines.add(f"{self._run.write}(b)")
+
+    def _length(self, each: FieldLayout, *, is_string: bool) -> None:
+        """Write n, and all that waited before it."""
+        if each.is_compact:
+            long_form = "long_string_length(n)" if is_string else "write_uvarint(n)"
+            self._run.flush_with_length("n", long_form)
+            return
+        self._run.add("h" if is_string else "i", "n")
+        self._run.flush()
+
+    def _struct(self, each: FieldLayout, value: str) -> None:
+        inner = writer_name(self._layout.of_struct(each.field.type.name))
+        call = f"{inner}(({value},), {self._run.write}, version)"
+        if not each.is_nullable:
+            self._run.flush()
+            self._lines.add(call)
+            return
+        null, present = ('b"\\x00"', 'b"\\x01"') if each.is_tagged else ('b"\\xff"', 'b"\\x01"')
+        self._run.flush()
+        with self._lines.block(f"if {value} is None:"):
+            self._lines.add(f"{self._run.write}({null})")
+        with self._lines.block("else:"):
+            self._lines.add(f"{self._run.write}({present})", call)
+
+    # -- arrays --------------------------------------------------------------------------------
+
+    def _array(self, each: FieldLayout, value: str) -> None:
+        if not each.is_nullable and each.field.nullable:
+            with self._lines.block(f"if {value} is None:"):
+                self._lines.add(f'null_field("{json_name(each.field.name)}")')
+        if each.field.type.name == "int32":
+            self._int32_array(each, value)
+            return
+        lines = self._lines
+        lines.add(f"a = {value}")
+        null, length = ("0", "len(a) + 1") if each.is_compact else ("-1", "len(a)")
+        lines.add(f"n = {null} if a is None else {length}" if each.is_nullable else f"n = {length}")
+        self._length(each, is_string=False)
+        with lines.block("if a:"):
+            self._elements(each)
+
+    def _int32_array(self, each: FieldLayout, value: str) -> None:
+        """The count and the numbers in one call, where they are few."""
+        lines, write = self._lines, self._run.write
+        self._run.flush()
+        lines.add(f"a = {value}")
+        if each.is_nullable:
+            null = 'b"\\x00"' if each.is_compact else 'b"\\xff\\xff\\xff\\xff"'
+            with lines.block("if a is None:"):
+                lines.add(f"{write}({null})")
+            head = "elif len(a) < 17:"
+        else:
+            head = "if len(a) < 17:"
+        with lines.block(head):
+            if each.is_compact:
+                lines.add(f"{write}(INT32_COMPACT[len(a)](len(a) + 1, *a))")
+            else:
+                lines.add(f"{write}(INT32_COUNTED[len(a)](len(a), *a))")
+        with lines.block("else:"):
+            if each.is_compact:
+                lines.add(f"{write}(write_uvarint(len(a) + 1))")
+            else:
+                lines.add(f"{write}({self._formats.writer('i')}(len(a)))")
+            lines.add(f'{write}(write_numbers(a, "i"))')
+
+    def _elements(self, each: FieldLayout) -> None:
+        kind, write, lines = each.field.type.name, self._run.write, self._lines
+        if each.field.type.is_struct:
+            inner = self._layout.of_struct(kind)
+            lines.add(f"{writer_name(inner)}(a, {write}, version)")
+        elif kind == "uuid":
+            with lines.block("for e in a:"):
+                lines.add(f"{write}({self._formats.writer('16s')}(e))")
+        elif kind in FIXED_WIDTHS:
+            lines.add(f'{write}(write_numbers(a, "{FIXED_WIDTHS[kind][0]}"))')
+        else:
+            encode = ".encode()" if kind == "string" else ""
+            with lines.block("for e in a:"):
+                lines.add(f"b = e{encode}", "n = len(b) + 1" if each.is_compact else "n = len(b)")
+                self._length(each, is_string=kind == "string")
+                lines.add(f"{write}(b)")
+
+    # -- tags ----------------------------------------------------------------------------------
+
+    def _tags(self) -> None:
+        lines, tagged = self._lines, self._layout.tagged
+        for place, each in enumerate(tagged):
+            if place == 0:
+                lines.add("tags: Tags = []")
+            self._tagged(each)
+        known = "tags" if tagged else "[]"
+        condition = "tags or o.unknown_tagged_fields" if tagged else "o.unknown_tagged_fields"
+        codes, values = self._run.waiting()
+        with lines.block(f"if {condition}:"):
+            self._run.flush()
+            lines.add(f"write_tags(write, {known}, o.unknown_tagged_fields)")
+        self._run.restore(codes, values)
+        with lines.block("else:"):
+            self._run.add_zero()
+            self._run.flush()
+
+    def _tagged(self, each: FieldLayout) -> None:
+        """Gather one tagged field's payload, if it is not at its default."""
+        value = f"o.{snake_case(each.field.name)}"
+        main, self._run = self._run, WriteRun(self._lines, self._formats, "put")
+        with self._lines.block(f"if {is_default(self._layout.message, each.field, value)}:"):
+            self._lines.add("payload: list[bytes | memoryview] = []", "put = payload.append")
+            self._value(each, value)
+            self._run.flush()
+            self._lines.add(f'tags.append(({each.field.tag}, b"".join(payload)))')
+        self._run = main

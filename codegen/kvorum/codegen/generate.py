@@ -1,0 +1,68 @@
+"""All generated files, from all schemas; written, or compared with what is there."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from kvorum.codegen.emit_catalog import emit_api_table, emit_error_codes
+from kvorum.codegen.emit_module import emit_module
+from kvorum.codegen.model import MessageSpec
+from kvorum.codegen.naming import module_name
+from kvorum.codegen.parse import read_schemas
+from kvorum.codegen.sync import ERROR_CODES_FILE, read_error_codes
+
+PACKAGE = Path("messages")
+API_TABLE = Path("api_table.py")
+ERROR_CODES = Path("error_codes.py")
+
+
+def generated_files(schemas: Path) -> dict[Path, str]:
+    """Return every generated file, by its path below the wire package."""
+    specs = read_schemas(schemas)
+    modules: defaultdict[str, list[MessageSpec]] = defaultdict(list)
+    for spec in specs:
+        if spec.versions:
+            modules[module_name(spec)].append(spec)
+    files = {PACKAGE / f"{name}.py": emit_module(found) for name, found in sorted(modules.items())}
+    files[PACKAGE / "__init__.py"] = (
+        '"""Every message of Kafka, one module an API or record; import what is needed."""\n'
+    )
+    files[API_TABLE] = emit_api_table(specs, _metadata_records(schemas))
+    files[ERROR_CODES] = emit_error_codes(read_error_codes(schemas))
+    return files
+
+
+def _metadata_records(schemas: Path) -> frozenset[str]:
+    """Return the names of the records of the cluster metadata log."""
+    return frozenset(
+        file.stem
+        for file in schemas.glob("*.json")
+        if file.name != ERROR_CODES_FILE
+        and json.loads(file.read_text(encoding="utf-8")).get("log") == "cluster-metadata"
+    )
+
+
+def write(files: dict[Path, str], folder: Path) -> None:
+    """Write the files below `folder`, and remove messages that no schema has any more."""
+    (folder / PACKAGE).mkdir(parents=True, exist_ok=True)
+    for stale in (folder / PACKAGE).glob("*.py"):
+        if stale.relative_to(folder) not in files:
+            stale.unlink()
+    for path, text in files.items():
+        (folder / path).write_text(text, encoding="utf-8")
+
+
+def differences(files: dict[Path, str], folder: Path) -> list[str]:
+    """Return what on disk is not what would be written."""
+    found = [
+        f"{path} differs"
+        for path, text in files.items()
+        if not (folder / path).is_file() or (folder / path).read_text(encoding="utf-8") != text
+    ]
+    return found + [
+        f"{path.relative_to(folder)} has no schema"
+        for path in sorted((folder / PACKAGE).glob("*.py"))
+        if path.relative_to(folder) not in files
+    ]

@@ -1,0 +1,34 @@
+"""Kafka's names to Python's."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from kvorum.codegen.model import MessageSpec
+
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """`LeaderEpoch` to `leader_epoch`."""
+    found = _WORD.sub("_", name).lower()
+    return f"{found}_" if keyword.iskeyword(found) else found
+
+
+def json_name(name: str) -> str:
+    """The name in Kafka's JSON form and in its messages: the first letter lowered."""
+    return name[:1].lower() + name[1:]
+
+
+def class_name(message: str, struct: str) -> str:
+    """The module-level class of a struct: unique, because request and response share a module."""
+    return struct if struct.startswith(message) else message + struct
+
+
+def module_name(spec: MessageSpec) -> str:
+    """Request and response share a module named after the API; others have their own."""
+    name = spec.name
+    if spec.kind in {"request", "response"}:
+        name = name.removesuffix("Request").removesuffix("Response")
+    return snake_case(name)

@@ -1,0 +1,121 @@
+"""Runs of fixed-width values, each read or written with one call of the struct module."""
+
+from __future__ import annotations
+
+from kvorum.codegen.lines import Lines
+
+
+class Formats:
+    """The formats a module needs, each a module-level constant made once."""
+
+    def __init__(self) -> None:
+        self._readers: set[str] = set()
+        self._writers: set[str] = set()
+
+    def reader(self, code: str) -> str:
+        """Return the name of the function that reads `code`."""
+        self._readers.add(code)
+        return f"_read_{code}".replace("?", "t")
+
+    def writer(self, code: str) -> str:
+        """Return the name of the function that writes `code`."""
+        self._writers.add(code)
+        return f"_pack_{code}".replace("?", "t")
+
+    def emit(self, lines: Lines) -> None:
+        """Define every constant asked for, in order of name."""
+        for code in sorted(self._readers):
+            lines.add(f'{self.reader(code)} = Struct(">{code}").unpack_from')
+        for code in sorted(self._writers):
+            lines.add(f'{self.writer(code)} = Struct(">{code}").pack')
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the module needs no format at all."""
+        return not self._readers and not self._writers
+
+
+class ReadRun:
+    """Fixed-width values waiting to be read together."""
+
+    def __init__(self, lines: Lines, formats: Formats) -> None:
+        self._lines = lines
+        self._formats = formats
+        self._codes: list[str] = []
+        self._targets: list[str] = []
+        self._width = 0
+
+    def add(self, code: str, width: int, target: str) -> None:
+        """Read `code` into `target` at the next flush."""
+        self._codes.append(code)
+        self._targets.append(target)
+        self._width += width
+
+    def flush(self) -> None:
+        """Emit the one call that reads all that waits."""
+        if not self._codes:
+            return
+        if self._codes == ["B"]:
+            self._lines.add(f"{self._targets[0]} = data[pos]")
+        else:
+            function = self._formats.reader("".join(self._codes))
+            targets = ", ".join(self._targets)
+            comma = "," if len(self._targets) == 1 else ""
+            self._lines.add(f"{targets}{comma} = {function}(data, pos)")
+        self._lines.add(f"pos += {self._width}")
+        self._codes, self._targets, self._width = [], [], 0
+
+
+class WriteRun:
+    """Fixed-width values waiting to be written together, by calls of `write`."""
+
+    def __init__(self, lines: Lines, formats: Formats, write: str) -> None:
+        self._lines = lines
+        self._formats = formats
+        self.write = write
+        self._codes: list[str] = []
+        self._values: list[str] = []
+
+    def add(self, code: str, value: str) -> None:
+        """Write `value` as `code` at the next flush."""
+        self._codes.append(code)
+        self._values.append(value)
+
+    def add_zero(self) -> None:
+        """Write a zero byte: the pad character costs no argument."""
+        self._codes.append("x")
+
+    def waiting(self) -> tuple[list[str], list[str]]:
+        """Return what waits, to be restored for the other arm of a condition."""
+        return list(self._codes), list(self._values)
+
+    def restore(self, codes: list[str], values: list[str]) -> None:
+        """Let wait again what `waiting` gave."""
+        self._codes, self._values = codes, values
+
+    def flush(self) -> None:
+        """Emit the one call that writes all that waits."""
+        if not self._codes:
+            return
+        if self._codes == ["x"]:
+            self._lines.add(f'{self.write}(b"\\x00")')
+        else:
+            self._lines.add(f"{self.write}({self._call(self._codes, self._values)})")
+        self._codes, self._values = [], []
+
+    def flush_with_length(self, value: str, long_form: str) -> None:
+        """Emit what waits followed by the varint `value`, in one call where that is one byte."""
+        lines = self._lines
+        if not self._codes:
+            lines.add(f"{self.write}(UVARINT_1[{value}] if {value} < 128 else {long_form})")
+            return
+        short = self._call([*self._codes, "B"], [*self._values, value])
+        with lines.block(f"if {value} < 128:"):
+            lines.add(f"{self.write}({short})")
+        with lines.block("else:"):
+            lines.add(f"{self.write}({self._call(self._codes, self._values)})")
+            lines.add(f"{self.write}({long_form})")
+        self._codes, self._values = [], []
+
+    def _call(self, codes: list[str], values: list[str]) -> str:
+        return f"{self._formats.writer(''.join(codes))}({', '.join(values)})"

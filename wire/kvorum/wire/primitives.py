@@ -1,0 +1,280 @@
+"""What generated messages share: the base class, varints, tagged sections, arrays of numbers.
+
+Generated code does the common cases in line; what is here is called for the rest, so these functions
+are the slow and careful ones. `data` is always the whole buffer, `pos` the next byte to read.
+Functions that read return (value, next position).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn, Protocol, Self, TypeAlias, TypeVar
+
+from kvorum.wire.errors import DecodeError, EncodeError, UnsupportedVersionError
+
+STRING_BYTES_MAX = 32_767
+"""Longest string of the protocol, in both encodings; Kafka refuses longer ones both ways."""
+UVARINT_BYTES_MAX = 5
+NEVER = 32_768
+"""First flexible version of a message that has none."""
+SMALL_ARRAY = 17
+"""Arrays of numbers shorter than this have a ready-made reader and writer."""
+MIB = 1 << 20
+
+T = TypeVar("T")
+Tags: TypeAlias = list[tuple[int, bytes]]
+Write: TypeAlias = Callable[[bytes | memoryview], object]
+Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+Writer: TypeAlias = Callable[[Any, Write, int], None]
+
+class New(Protocol):
+    """Make an object without running its `__init__`: the reader sets every field itself."""
+
+    def __call__(self, kind: type[T], /) -> T: ...
+
+
+new: New = object.__new__
+EMPTY: list[Any] = []
+"""Stands for "not given" where None means null. Never stored, never changed."""
+UVARINT_1 = tuple(bytes([value]) for value in range(128))
+INT32_READERS = tuple(struct.Struct(f">{count}i").unpack_from for count in range(SMALL_ARRAY))
+INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL_ARRAY))
+INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
+
+
+class Struct:
+    """A struct of a message: a bag of fields that knows how to compare and print itself."""
+
+    __slots__ = ("unknown_tagged_fields",)
+
+    FIELDS: ClassVar[tuple[tuple[Any, ...], ...]] = ()
+    unknown_tagged_fields: Tags | None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        if (self.unknown_tagged_fields or None) != (other.unknown_tagged_fields or None):
+            return False
+        return all(
+            getattr(self, field[0]) == getattr(other, field[0]) for field in type(self).FIELDS
+        )
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # mutable, so never a key
+
+    def __repr__(self) -> str:
+        names = [field[0] for field in type(self).FIELDS]
+        fields = [f"{name}={getattr(self, name)!r}" for name in names]
+        if self.unknown_tagged_fields:
+            fields.append(f"unknown_tagged_fields={self.unknown_tagged_fields!r}")
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+
+class Message(Struct):
+    """A whole message: all its versions, both directions.
+
+    `FLEXIBLE_FROM` is the first version with compact lengths and tagged fields, `NEVER` if there is
+    none. `API_KEY` is None for messages that are no request, response or record.
+    """
+
+    __slots__ = ()
+
+    NAME: ClassVar[str]
+    API_KEY: ClassVar[int | None]
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_FROM: ClassVar[int]
+    READERS: ClassVar[tuple[Reader, ...]]
+    WRITERS: ClassVar[tuple[Writer, ...]]
+
+    def encode(self, version: int) -> bytes:
+        """Return the bytes of this message in `version`.
+
+        Raises `UnsupportedVersionError` when there is no such version, or when a field that it
+        lacks holds more than its default and may not be dropped; `EncodeError` for a value that
+        the schema does not allow.
+        """
+        parts: list[bytes | memoryview] = []
+        try:
+            self.WRITERS[self.version_index(version)](self, parts.append, version)
+            return b"".join(parts)
+        except (struct.error, TypeError, AttributeError, UnicodeError) as error:
+            raise EncodeError(f"{self.NAME} version {version}: {error}") from error
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
+        """Return the message that fills `data`; raises `DecodeError` if it does not.
+
+        Record blobs are views of `data`, not copies, when `data` is `bytes`.
+        """
+        message, end = cls.decode_from(data, 0, version)
+        if end != len(data):
+            raise DecodeError(cls.NAME, f"{len(data) - end} bytes too many", offset=end)
+        return message
+
+    @classmethod
+    def decode_from(
+        cls, data: bytes | bytearray | memoryview, offset: int, version: int
+    ) -> tuple[Self, int]:
+        """Return the message that starts at `offset`, and where it ends."""
+        whole = data if type(data) is bytes else bytes(data)
+        read = cls.READERS[cls.version_index(version)]
+        try:
+            return read(whole, offset)
+        except IndexError:
+            raise DecodeError(cls.NAME, "ends too early", offset=len(whole)) from None
+        except struct.error:
+            raise DecodeError(cls.NAME, "ends too early", offset=len(whole)) from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(cls.NAME, f"a string is not UTF-8: {error.reason}") from None
+        except DecodeError as error:
+            raise DecodeError(cls.NAME, error.problem, offset=error.offset) from None
+
+    @classmethod
+    def version_index(cls, version: int) -> int:
+        """Return where `version` stands in READERS and WRITERS."""
+        if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+            raise UnsupportedVersionError(
+                f"{cls.NAME} has no version {version}; it has {cls.MIN_VERSION} to "
+                f"{cls.MAX_VERSION}"
+            )
+        return version - cls.MIN_VERSION
+
+
+def fail(problem: str, pos: int) -> NoReturn:
+    """Stop reading; the message's own name is put in by `decode_from`."""
+    raise DecodeError("message", problem, offset=pos)
+
+
+def non_default(name: str, version: int) -> NoReturn:
+    """Refuse to drop what `version` cannot carry, in Kafka's words."""
+    raise UnsupportedVersionError(f"Attempted to write a non-default {name} at version {version}")
+
+
+def not_in_version(name: str, version: int) -> NoReturn:
+    """Refuse to write a struct in a version it does not have, in Kafka's words."""
+    raise UnsupportedVersionError(f"Can't write version {version} of {name}")
+
+
+def null_field(name: str) -> NoReturn:
+    """Refuse to write a null that the schema does not allow."""
+    raise EncodeError(f"non-nullable field {name} is null")
+
+
+def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 32 bits."""
+    value = 0
+    for shift in range(0, 7 * UVARINT_BYTES_MAX, 7):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            return value & 0xFFFF_FFFF, pos
+    fail("a varint has no end", pos)
+
+
+def write_uvarint(value: int) -> bytes:
+    """Return the unsigned varint of a value of at most 32 bits."""
+    if value < 128:
+        return UVARINT_1[value]
+    if value > 0xFFFF_FFFF:
+        raise EncodeError(f"{value} does not fit an unsigned varint")
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def long_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """Read on in a varint whose first byte, just before `pos`, said that there is more."""
+    return read_uvarint(data, pos - 1)
+
+
+def string_length(data: bytes, pos: int) -> tuple[int, int]:
+    """Read on in the compact length (one more than the bytes) of a string."""
+    value, pos = read_uvarint(data, pos - 1)
+    if value - 1 > STRING_BYTES_MAX:
+        fail(f"a string has {value - 1} bytes, more than {STRING_BYTES_MAX}", pos)
+    return value, pos
+
+
+def check_length(length: int, pos: int, size: int, *, what: str) -> None:
+    """Refuse a length that is negative or beyond what is left."""
+    if length < 0:
+        fail(f"non-nullable {what} is null" if length == -1 else f"{what} has length {length}", pos)
+    if length > size - pos:
+        fail(f"{what} of length {length}, but {size - pos} bytes are left", pos)
+
+
+def long_string_length(length: int) -> bytes:
+    """Return the compact length (one more than the bytes) of a string of 127 bytes and more."""
+    if length - 1 > STRING_BYTES_MAX:
+        raise EncodeError(f"a string has {length - 1} bytes, more than {STRING_BYTES_MAX}")
+    return write_uvarint(length)
+
+
+def read_numbers(data: bytes, pos: int, count: int, code: str) -> list[Any]:
+    """Read an array of fixed-width numbers, `code` being its format character."""
+    width = struct.calcsize(">" + code)
+    if count * width > len(data) - pos:
+        fail(f"an array of {count} elements, but {len(data) - pos} bytes are left", pos)
+    return list(struct.unpack_from(f">{count}{code}", data, pos))
+
+
+def write_numbers(values: list[Any], code: str) -> bytes:
+    """Return the bytes of an array of fixed-width numbers, without its count."""
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+def read_tags(data: bytes, pos: int, count: int) -> tuple[Tags, int]:
+    """Read a tagged section none of whose tags is known; `count` is its first byte."""
+    if count > 127:
+        count, pos = long_uvarint(data, pos)
+    found: Tags = []
+    previous = -1
+    for _ in range(count):
+        tag, start, pos = read_tag(data, pos, previous)
+        found.append((tag, data[start:pos]))
+        previous = tag
+    return found, pos
+
+
+def read_tag(data: bytes, pos: int, previous: int) -> tuple[int, int, int]:
+    """Read a tag and its size: (tag, where its payload starts, where that ends)."""
+    tag, pos = read_uvarint(data, pos)
+    size, pos = read_uvarint(data, pos)
+    if tag <= previous:
+        fail(f"tag {tag} comes after tag {previous}", pos)
+    if size > len(data) - pos:
+        fail(f"tag {tag} of {size} bytes, but {len(data) - pos} are left", pos)
+    return tag, pos, pos + size
+
+
+def end_of_tag(tag: int, pos: int, end: int) -> None:
+    """Refuse a known tag whose payload is longer or shorter than what it says."""
+    if pos != end:
+        fail(f"tag {tag} ends at byte {pos}, not at {end}", pos)
+
+
+def write_tags(write: Write, known: Tags, unknown: Tags | None) -> None:
+    """Write a tagged section, known and unknown tags in order of tag."""
+    tags = known + unknown if unknown else known
+    if unknown:
+        tags = sorted(tags, key=lambda entry: entry[0])
+        for (tag, _), (following, _) in zip(tags, tags[1:], strict=False):
+            if tag == following:
+                raise EncodeError(f"tag {tag} is written twice")
+    write(write_uvarint(len(tags)))
+    for tag, payload in tags:
+        write(write_uvarint(tag))
+        write(write_uvarint(len(payload)))
+        write(payload)
+
+
+def no_tags(version: int) -> NoReturn:
+    """Refuse tagged fields in a version that has none."""
+    raise UnsupportedVersionError(
+        f"Tagged fields were set, but version {version} of this message does not support them."
+    )
