@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kvorum.codegen.defaults import fresh_default, parameter, python_type
@@ -62,7 +63,7 @@ def _head(specs: Sequence[MessageSpec], body: str, formats: Formats) -> str:
     head = Lines()
     names = " and ".join(spec.name for spec in specs)
     head.add(MARK, f'"""{names}, every version."""', "", "from __future__ import annotations", "")
-    if "Iterable[" in body:
+    if _is_used("Iterable", body):
         head.add("from collections.abc import Iterable")
     if not formats.is_empty:
         head.add("from struct import Struct")
@@ -82,8 +83,7 @@ def _head(specs: Sequence[MessageSpec], body: str, formats: Formats) -> str:
 
 
 def _is_used(name: str, body: str) -> bool:
-    tail = "(" if name == "Message" else ""
-    return any(f"{before}{name}{tail}" in body for before in (" ", "(", "[", "= "))
+    return re.search(rf"(?<![\w.]){name}(?!\w)", body) is not None
 
 
 # -- classes -----------------------------------------------------------------------------------

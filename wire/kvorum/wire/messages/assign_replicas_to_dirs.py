@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     Write,
     check_length,
     long_uvarint,
     new,
-    read_tag,
     read_tags,
     write_tags,
     write_uvarint,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,

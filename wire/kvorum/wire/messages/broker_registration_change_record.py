@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Tags,
     UVARINT_1,
     Write,

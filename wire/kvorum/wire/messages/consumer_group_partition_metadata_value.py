@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -17,7 +18,6 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

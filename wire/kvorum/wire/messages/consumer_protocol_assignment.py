@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     EMPTY,
     INT32_COUNTED,
     INT32_READERS,
+    Message,
     Struct as Fields,
     Tags,
     Write,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -18,7 +19,6 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     no_tags,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -20,7 +21,6 @@ from kvorum.wire.primitives import (
     no_tags,
     non_default,
     null_field,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

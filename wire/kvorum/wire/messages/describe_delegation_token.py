@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -19,7 +20,6 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

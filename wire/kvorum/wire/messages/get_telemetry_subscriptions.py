@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
+    Message,
     Tags,
     UVARINT_1,
     Write,
@@ -16,7 +17,6 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     read_numbers,
-    read_tag,
     read_tags,
     string_length,
     write_numbers,

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     Write,
     new,
-    read_tag,
     read_tags,
     write_tags,
 )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from kvorum.wire.primitives import (
     INT32_COMPACT,
     INT32_READERS,
+    Message,
     Tags,
     UVARINT_1,
     Write,

@@ -10,6 +10,7 @@ from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
     INT32_READERS,
+    Message,
     Tags,
     Write,
     check_length,

@@ -7,12 +7,12 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     Write,
     check_length,
     long_uvarint,
     new,
-    read_tag,
     read_tags,
     write_tags,
     write_uvarint,

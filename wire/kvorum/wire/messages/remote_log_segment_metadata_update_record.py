@@ -8,6 +8,7 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -16,7 +17,6 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
@@ -15,7 +16,6 @@ from kvorum.wire.primitives import (
     check_length,
     long_string_length,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

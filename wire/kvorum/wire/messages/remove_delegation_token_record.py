@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     UVARINT_1,
     Write,
     check_length,
     long_string_length,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

@@ -7,13 +7,13 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     UVARINT_1,
     Write,
     check_length,
     long_string_length,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

@@ -7,11 +7,11 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     Write,
     new,
     no_tags,
-    read_tag,
     read_tags,
     write_tags,
 )

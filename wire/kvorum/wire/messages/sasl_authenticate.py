@@ -7,6 +7,7 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     UVARINT_1,
     Write,
@@ -15,7 +16,6 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     no_tags,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

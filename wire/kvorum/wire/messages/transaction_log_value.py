@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     INT32_COMPACT,
     INT32_COUNTED,
     INT32_READERS,
+    Message,
     Struct as Fields,
     Tags,
     UVARINT_1,

@@ -7,10 +7,10 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     Write,
     new,
-    read_tag,
     read_tags,
     write_tags,
 )

@@ -7,12 +7,12 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     Write,
     check_length,
     long_string_length,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
+    Message,
     Tags,
     UVARINT_1,
     Write,
@@ -14,7 +15,6 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
-    read_tag,
     read_tags,
     string_length,
     write_tags,
