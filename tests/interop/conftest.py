@@ -13,6 +13,7 @@ from tests.interop.kafka.fetch_jars import (
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
 
 JarsOf = Callable[[str], Path]
 
@@ -54,4 +55,11 @@ def real_kafka(
     """A running real Kafka node, one for the whole session: name your topics for yourself."""
     folder = tmp_path_factory.mktemp("real-kafka")
     with RealKafka(java=java, tools=kafka_tools, folder=folder) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def kvorum_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+    """A running kvorum node, one for the whole session: name your topics for yourself."""
+    with KvorumNode(tmp_path_factory.mktemp("kvorum-node")) as node:
         yield node

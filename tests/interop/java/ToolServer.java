@@ -32,20 +32,31 @@ public final class ToolServer {
     /** A stream whose end can be exchanged: classes that keep System.out still reach the tool at hand. */
     private static final class Captured extends OutputStream {
         private ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        private boolean ended;
 
         @Override
         public synchronized void write(int value) {
-            bytes.write(value);
+            if (!ended) {
+                bytes.write(value);
+            }
         }
 
         @Override
         public synchronized void write(byte[] values, int offset, int length) {
-            bytes.write(values, offset, length);
+            if (!ended) {
+                bytes.write(values, offset, length);
+            }
+        }
+
+        /** Nothing that is printed from here on would have been printed by a process that ended. */
+        synchronized void end() {
+            ended = true;
         }
 
         synchronized byte[] take() {
             byte[] taken = bytes.toByteArray();
             bytes = new ByteArrayOutputStream();
+            ended = false;
             return taken;
         }
     }
@@ -89,6 +100,10 @@ public final class ToolServer {
         // The first wish counts: a tool may catch the Error and then end with another code.
         if (exitCode == null) {
             exitCode = code;
+            System.out.flush();
+            System.err.flush();
+            out.end();
+            err.end();
         }
         throw new Ended();
     }

@@ -44,6 +44,30 @@ class NodeFiles:
     data: Path
 
 
+def write_settings(
+    files: NodeFiles, broker_port: int, controller_port: int, overrides: Mapping[str, str]
+) -> None:
+    """Write the server.properties of a combined node, real or ours, that listens on loopback."""
+    broker, controller = f"127.0.0.1:{broker_port}", f"127.0.0.1:{controller_port}"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": controller,
+        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(files.data),
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+        **overrides,
+    }
+    files.properties.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"{key}={value}\n" for key, value in settings.items())
+    files.properties.write_text(text, encoding="utf-8")
+
+
 class RealKafka:
     """One combined node of the reference release, formatted and started; use as a context."""
 
@@ -54,7 +78,9 @@ class RealKafka:
         tools: ToolRunner,
         folder: Path,
         overrides: Mapping[str, str] | None = None,
+        formatted: bool = False,
     ) -> None:
+        self._formatted = formatted
         self._java = java
         self._tools = tools
         self._log: deque[str] = deque(maxlen=LINES_KEPT)
@@ -66,9 +92,7 @@ class RealKafka:
         self.bootstrap_servers = f"127.0.0.1:{broker_port}"
         self.controller_servers = f"127.0.0.1:{controller_port}"
         self.files = NodeFiles(folder / "server.properties", folder / "data")
-        lines = {**self._settings(), **(overrides or {})}
-        folder.mkdir(parents=True, exist_ok=True)
-        self.files.properties.write_text("".join(f"{k}={v}\n" for k, v in lines.items()))
+        write_settings(self.files, broker_port, controller_port, overrides or {})
 
     def __enter__(self) -> Self:
         self.start()
@@ -82,25 +106,10 @@ class RealKafka:
     ) -> None:
         self.stop()
 
-    def _settings(self) -> dict[str, str]:
-        broker, controller = self.bootstrap_servers, self.controller_servers
-        return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": controller,
-            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(self.files.data),
-            "auto.create.topics.enable": "false",
-            "offsets.topic.replication.factor": "1",
-            "num.network.threads": "2",
-            "num.io.threads": "2",
-        }
-
     def start(self) -> None:
-        """Format the node's directory and start it; return when it serves."""
-        self._format()
+        """Format the node's directory unless it is, and start it; return when it serves."""
+        if not self._formatted:
+            self._format()
         command = self._java.command(
             "kafka.Kafka", str(self.files.properties), heap_mb=HEAP_MB, log_level="INFO"
         )

@@ -12,14 +12,14 @@ from typing import Final, Self
 from tests.interop.kafka.java import Java
 
 SERVER_SOURCE = Path(__file__).resolve().parents[1] / "java" / "ToolServer.java"
-TOOL_TIMEOUT_S = 120
+TOOL_TIMEOUT_S = 60
 
 # The class behind each script of Kafka's distribution.
 TOOL_CLASSES: Final = MappingProxyType(
     {
         "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
         "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-        "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
+        "kafka-configs": "kafka.admin.ConfigCommand",
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
         "kafka-features": "org.apache.kafka.tools.FeatureCommand",
         "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",

@@ -1,0 +1,133 @@
+"""Third-party admin clients see the same from a kvorum node as from a real one.
+
+Where a Java runtime and Kafka's jars are missing, the expectations that were checked against the
+real node still hold for ours.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+from tests.interop.bad_requests import BAD_REQUESTS, EXISTING_PARTITIONS
+from tests.interop.clients.aio import AioKafkaDriver
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import AdminDriver, PartitionView, TopicWish
+from tests.interop.clients.kafka_python import KafkaPythonDriver
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+
+CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
+    "confluent": ConfluentDriver,
+    "kafka-python": KafkaPythonDriver,
+    "aiokafka": AioKafkaDriver,
+}
+METADATA_LAG_MAX_S = 10
+SETTLED_CONFIGS = {"retention.ms": "3600000", "cleanup.policy": "compact,delete"}
+
+
+@pytest.fixture(scope="module", params=sorted(CLIENTS))
+def client(request: pytest.FixtureRequest) -> str:
+    """The name of the client under test, which also begins the names of its topics."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def ours(client: str, kvorum_node: KvorumNode) -> Iterator[AdminDriver]:
+    """The client, connected to a kvorum node."""
+    with CLIENTS[client](kvorum_node.bootstrap_servers) as driver:
+        _make_existing_topics(driver, client)
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def theirs(client: str, real_kafka: RealKafka) -> Iterator[AdminDriver]:
+    """The client, connected to a real node."""
+    with CLIENTS[client](real_kafka.bootstrap_servers) as driver:
+        _make_existing_topics(driver, client)
+        yield driver
+
+
+def _eventually(check: Callable[[], bool], what: str) -> None:
+    """Wait for a broker to have read what the controller has already promised."""
+    deadline = time.monotonic() + METADATA_LAG_MAX_S
+    while not check():
+        assert time.monotonic() < deadline, f"still not so: {what}"
+        time.sleep(0.02)
+
+
+def _make_existing_topics(driver: AdminDriver, client: str) -> None:
+    wishes = [TopicWish(f"{client}-there", EXISTING_PARTITIONS), TopicWish(f"{client}_dotted.name")]
+    made = driver.create_topics(wishes)
+    assert {outcome.code for outcome in made.values()} == {0}
+
+
+@pytest.mark.parametrize("case", BAD_REQUESTS)
+def test_a_bad_request_gets_its_error_code(client: str, ours: AdminDriver, case: str) -> None:
+    expected, request = BAD_REQUESTS[case]
+    assert request.send(ours, client).code == expected
+
+
+@pytest.mark.parametrize("case", BAD_REQUESTS)
+def test_a_bad_request_gets_what_a_real_node_answers(
+    client: str, ours: AdminDriver, theirs: AdminDriver, case: str
+) -> None:
+    expected, request = BAD_REQUESTS[case]
+    answer = request.send(theirs, client)
+    assert answer.code == expected
+    assert request.send(ours, client) == answer
+
+
+def test_the_life_of_a_topic(client: str, ours: AdminDriver) -> None:
+    name = f"{client}-lives"
+    wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
+    assert ours.create_topics([wish], validate_only=True)[name].code == 0
+    assert name not in ours.topics()
+
+    assert ours.create_topics([wish])[name].code == 0
+    _eventually(lambda: name in ours.topics(), "the topic is listed")
+    only_replica = PartitionView(leader=1, replicas=(1,), isr=(1,))
+    assert ours.describe_topic(name) == {0: only_replica, 1: only_replica}
+    configs = ours.topic_config(name)
+    assert {key: configs[key] for key in SETTLED_CONFIGS} == SETTLED_CONFIGS
+
+    assert ours.create_partitions(name, 3).code == 0
+    grown = dict.fromkeys(range(3), only_replica)
+    _eventually(lambda: ours.describe_topic(name) == grown, "there are three partitions")
+    assert ours.set_topic_config(name, {"retention.ms": "7200000"}).code == 0
+    _eventually(
+        lambda: ours.topic_config(name)["retention.ms"] == "7200000", "the new value is read"
+    )
+    assert ours.delete_topic(name).code == 0
+    _eventually(lambda: name not in ours.topics(), "the topic is gone")
+
+
+def test_a_topics_configuration_reads_as_on_a_real_node(
+    client: str, ours: AdminDriver, theirs: AdminDriver
+) -> None:
+    name = f"{client}-configured"
+    for driver in (ours, theirs):
+        wish = TopicWish(name, -1, -1, configs=SETTLED_CONFIGS)
+        assert driver.create_topics([wish])[name].code == 0
+    _eventually(lambda: name in ours.topics() and name in theirs.topics(), "both list it")
+    assert ours.topic_config(name) == theirs.topic_config(name)
+    assert ours.describe_topic(name) == theirs.describe_topic(name)
+
+
+def test_the_cluster_is_described(ours: AdminDriver, kvorum_node: KvorumNode) -> None:
+    cluster = ours.describe_cluster()
+    assert cluster.cluster_id == kvorum_node.cluster_id
+    assert cluster.brokers == {1: kvorum_node.bootstrap_servers}
+
+
+def test_many_topics_in_one_request(client: str, ours: AdminDriver) -> None:
+    names = [f"{client}-many-{number}" for number in range(50)]
+    bad = f"{client} bad"
+    made = ours.create_topics([TopicWish(name) for name in [*names, bad]])
+    assert {name: outcome.code for name, outcome in made.items()} == {
+        **dict.fromkeys(names, 0),
+        bad: 17,
+    }
+    _eventually(lambda: set(names) <= ours.topics(), "all of them are listed")

@@ -1,0 +1,114 @@
+"""Real Kafka reads the files that a kvorum node writes, and the other way round."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.clients.driver import TopicWish
+from tests.interop.clients.kafka_python import KafkaPythonDriver
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+
+TOPICS = {"files-one", "files.two", "files-three"}
+LOG_DIRECTORY = "__cluster_metadata-0"
+
+
+def _make_topics(bootstrap_servers: str) -> None:
+    with KafkaPythonDriver(bootstrap_servers) as driver:
+        configs = {"retention.ms": "3600000"}
+        made = driver.create_topics([TopicWish(name, 3, configs=configs) for name in TOPICS])
+        assert {outcome.code for outcome in made.values()} == {0}
+        assert driver.create_topics([TopicWish("files-gone")])["files-gone"].code == 0
+        assert driver.delete_topic("files-gone").code == 0
+
+
+@pytest.fixture(scope="module")
+def stopped_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+    """A kvorum node that made topics and was stopped twice, so that two epochs are in its log."""
+    with KvorumNode(tmp_path_factory.mktemp("stopped-node")) as node:
+        _make_topics(node.bootstrap_servers)
+        assert node.stop() == 0
+        node.start()
+        assert node.stop() == 0
+        yield node
+
+
+def _log_files(node: KvorumNode, *endings: str) -> list[Path]:
+    folder = node.files.data / LOG_DIRECTORY
+    found = sorted(file for ending in endings for file in folder.glob(f"*{ending}"))
+    assert found
+    return found
+
+
+def test_kafka_dump_log_finds_nothing_wrong_with_segments_and_snapshots(
+    stopped_node: KvorumNode, kafka_tools: ToolRunner
+) -> None:
+    for file in _log_files(stopped_node, ".log", ".checkpoint"):
+        decoder = ["--cluster-metadata-decoder", "--files", str(file)]
+        dumped = kafka_tools.run("kafka-dump-log", *decoder)
+        assert (dumped.exit_code, dumped.stderr) == (0, ""), file
+        assert "baseOffset: 0 " in dumped.stdout
+        for complaint in ("isvalid: false", "Error at", "invalid bytes"):
+            assert complaint not in dumped.stdout, file
+
+
+def test_kafka_dump_log_finds_the_indexes_in_step_with_their_segments(
+    stopped_node: KvorumNode, kafka_tools: ToolRunner
+) -> None:
+    for file in _log_files(stopped_node, ".index", ".timeindex"):
+        dumped = kafka_tools.run("kafka-dump-log", "--files", str(file))
+        assert (dumped.exit_code, dumped.stderr) == (0, ""), file
+        for complaint in ("ismatch", "out of order", "not found", "Found"):
+            assert complaint not in dumped.stdout, file
+
+
+def test_kafka_metadata_shell_shows_the_topics(
+    stopped_node: KvorumNode, kafka_tools: ToolRunner
+) -> None:
+    (segment,) = _log_files(stopped_node, ".log")
+    shown = kafka_tools.run(
+        "kafka-metadata-shell", "--snapshot", str(segment), "ls", "/image/topics/byName"
+    )
+    assert shown.exit_code == 0
+    assert set(shown.stdout.split()) == TOPICS
+
+
+def test_kafka_storage_info_finds_the_directory_in_order(
+    stopped_node: KvorumNode, kafka_tools: ToolRunner
+) -> None:
+    info = kafka_tools.run("kafka-storage", "info", "-c", str(stopped_node.files.properties))
+    assert (info.exit_code, info.stderr) == (0, "")
+    assert info.stdout.startswith(f"Found log directory:\n  {stopped_node.files.data}\n")
+    assert f"cluster.id={stopped_node.cluster_id}" in info.stdout
+    assert "node.id=1" in info.stdout
+
+
+def test_a_real_node_goes_on_with_what_ours_wrote(
+    stopped_node: KvorumNode, java: Java, kafka_tools: ToolRunner
+) -> None:
+    folder = stopped_node.files.properties.parent
+    with (
+        RealKafka(java=java, tools=kafka_tools, folder=folder, formatted=True) as theirs,
+        KafkaPythonDriver(theirs.bootstrap_servers) as driver,
+    ):
+        assert driver.topics() == TOPICS
+        assert driver.topic_config("files-one")["retention.ms"] == "3600000"
+
+
+def test_ours_goes_on_with_what_a_real_node_wrote(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path) as theirs:
+        _make_topics(theirs.bootstrap_servers)
+    ours = KvorumNode(tmp_path)
+    ours.start()
+    try:
+        with KafkaPythonDriver(ours.bootstrap_servers) as driver:
+            assert driver.topics() == TOPICS
+            assert driver.topic_config("files-one")["retention.ms"] == "3600000"
+    finally:
+        assert ours.stop() == 0
