@@ -1,0 +1,199 @@
+"""A node's configuration: values, defaults, and one clear line for everything refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvorum.metadata.config_definitions import BROKER_CONFIGS
+from kvorum.node.config import (
+    KEYS_IN_USE,
+    ConfigError,
+    Listener,
+    NodeConfig,
+    ProcessRole,
+    SecurityProtocol,
+    load_properties,
+    parse_overrides,
+)
+
+BOTH = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "log.dirs": "/data/a, /data/b",
+}
+PLAINTEXT = SecurityProtocol.PLAINTEXT
+
+
+def test_a_combined_node_has_kafkas_defaults() -> None:
+    config = NodeConfig.from_properties(BOTH)
+    assert config.roles == {ProcessRole.BROKER, ProcessRole.CONTROLLER}
+    assert config.listeners.bound == (
+        Listener("PLAINTEXT", PLAINTEXT, None, 9092),
+        Listener("CONTROLLER", PLAINTEXT, None, 9093),
+    )
+    assert config.listeners.brokers == config.listeners.advertised_brokers
+    assert [str(each) for each in config.listeners.controllers] == ["CONTROLLER://:9093"]
+    assert config.log_directories == ("/data/a", "/data/b")
+    assert config.metadata_log.directory == "/data/a"
+    assert config.metadata_log.idle_interval_ms == 500
+    assert config.quorum.election_timeout_ms == 1000
+    assert config.quorum.fetch_timeout_ms == 2000
+    assert not config.quorum.is_static
+    assert config.broker.session_timeout_ms == 9000
+    assert config.topics.partitions_default == 1
+    assert config.network.request_bytes_max == 104857600
+    assert (config.warnings, config.unknown, config.known_but_unused) == ((), (), ())
+
+
+def test_what_was_written_stays_at_hand_as_text() -> None:
+    config = NodeConfig.from_properties(BOTH | {"num.partitions": " 3 "})
+    assert config.topics.partitions_default == 3
+    assert config.texts["num.partitions"] == " 3 "
+    assert config.texts["broker.id"] == "1"
+
+
+def test_keys_nobody_acts_on_are_named() -> None:
+    config = NodeConfig.from_properties(
+        BOTH | {"num.io.threads": "4", "listener.name.plaintext.foo": "x", "zookeeper.connect": "z"}
+    )
+    assert config.known_but_unused == ("listener.name.plaintext.foo", "num.io.threads")
+    assert config.unknown == ("zookeeper.connect",)
+
+
+def test_every_key_in_use_is_one_of_kafkas() -> None:
+    assert BROKER_CONFIGS.keys() >= KEYS_IN_USE
+
+
+def test_heartbeats_slower_than_half_a_session_are_complained_about() -> None:
+    config = NodeConfig.from_properties(BOTH | {"broker.heartbeat.interval.ms": "5000"})
+    assert len(config.warnings) == 1
+    assert "5000" in config.warnings[0]
+
+
+def test_ports_may_be_left_to_the_system() -> None:
+    listeners = "PLAINTEXT://localhost:0,CONTROLLER://localhost:0"
+    config = NodeConfig.from_properties(BOTH | {"listeners": listeners})
+    assert [each.port for each in config.listeners.bound] == [0, 0]
+
+
+def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() -> None:
+    properties = BOTH | {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+    }
+    with pytest.raises(ConfigError, match="CONTROLLER://:9093 uses SSL, but kvorum serves PLAIN"):
+        NodeConfig.from_properties(properties)
+    config = NodeConfig.from_properties(properties, must_be_servable=False)
+    assert config.listeners.controllers[0].protocol is SecurityProtocol.SSL
+
+
+REFUSALS = {
+    "listeners": (
+        "PLAINTEXT:9092",
+        (
+            "Error creating broker listeners from '[PLAINTEXT:9092]': Unable to parse "
+            "PLAINTEXT:9092 "
+            "to a broker endpoint"
+        ),
+    ),
+    "node.id": ("one", "Invalid value one for configuration broker.id: Not a number of type INT"),
+    "process.roles": (
+        "boss",
+        (
+            "Invalid value boss for configuration process.roles: String must be one of: broker, "
+            "controller"
+        ),
+    ),
+    "controller.quorum.voters": (
+        "2@b:9093",
+        (
+            "If process.roles contains the 'controller' role, the node id 1 must be included "
+            "in the "
+            "set of voters controller.quorum.voters=Set(2)"
+        ),
+    ),
+    "controller.listener.names": (
+        "OTHER,CONTROLLER",
+        (
+            "controller.listener.names must only contain values appearing in the 'listeners' "
+            "configuration when running the KRaft controller role"
+        ),
+    ),
+    "advertised.listeners": (
+        "PLAINTEXT://0.0.0.0:9092",
+        (
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a "
+            "routable IP "
+            "address."
+        ),
+    ),
+    "controller.quorum.fetch.max.bytes": (
+        "0",
+        (
+            "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must be at "
+            "least 1"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_bad_value_is_refused_in_one_line_of_kafkas(name: str) -> None:
+    text, message = REFUSALS[name]
+    with pytest.raises(ConfigError) as refusal:
+        NodeConfig.from_properties(BOTH | {name: text})
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("name", ["process.roles", "node.id", "controller.listener.names"])
+def test_a_key_that_must_be_there_is_asked_for(name: str) -> None:
+    properties = {key: text for key, text in BOTH.items() if key != name}
+    with pytest.raises(ConfigError, match=f'configuration "{name}" which has no default value'):
+        NodeConfig.from_properties(properties)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KEYS_IN_USE)), st.text(max_size=30), max_size=4))
+def test_any_texts_make_a_configuration_or_one_error(texts: dict[str, str]) -> None:
+    with suppress(ConfigError):
+        assert NodeConfig.from_properties(BOTH | texts).node_id >= 0
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# a comment\nnode.id : 1\nlog.dirs=/a,\\\n   /b\nname\\ x=\\u00e9\n")
+    assert load_properties(file) == {"node.id": "1", "log.dirs": "/a,/b", "name x": "\u00e9"}
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Cannot read the configuration file .*: No such file"):
+        load_properties(tmp_path / "nothing")
+
+
+def test_a_malformed_file_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("a=\\u12")
+    with pytest.raises(ConfigError, match="Malformed configuration file"):
+        load_properties(file)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.properties"
+    file.write_bytes(data)
+    with suppress(ConfigError):
+        assert isinstance(load_properties(file), dict)
+
+
+def test_overrides_split_at_the_first_equals_sign() -> None:
+    assert parse_overrides(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    with pytest.raises(ConfigError, match="Invalid override 'a': expected key=value"):
+        parse_overrides(["a"])
