@@ -1,0 +1,118 @@
+"""AlterPartitionReassignments (45): move partitions between brokers, or stop moving them."""
+
+from __future__ import annotations
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.election import Election
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.manual_assignment import check_assignment
+from kvorum.controller.reassignment import plan_reassignment, revert_reassignment
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+ReassignablePartition = AlterPartitionReassignmentsRequest.ReassignablePartition
+ReassignableTopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+ReassignablePartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+
+
+def alter_partition_reassignments(
+    image: MetadataImage, request: AlterPartitionReassignmentsRequest, context: ControllerContext
+) -> ControllerResult[AlterPartitionReassignmentsResponse]:
+    """Start, change or cancel the reassignment of each partition on its own."""
+    rules = ClusterRules(image, context.settings)
+    records: list[RecordAndVersion] = []
+    topics: list[ReassignableTopicResponse] = []
+    for topic in request.topics:
+        answers: list[ReassignablePartitionResponse] = []
+        for target in topic.partitions:
+            answer = ReassignablePartitionResponse(
+                partition_index=target.partition_index, error_message=None
+            )
+            try:
+                record = _alter(
+                    rules,
+                    topic.name,
+                    target,
+                    may_change_factor=request.allow_replication_factor_change,
+                )
+                records.extend([record] if record else [])
+            except RequestError as error:
+                answer.error_code, answer.error_message = error.code, error.message
+            answers.append(answer)
+        topics.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
+    check_record_count(records)
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=topics,
+    )
+    return ControllerResult(response, tuple(records))
+
+
+def _alter(
+    rules: ClusterRules, topic_name: str, target: ReassignablePartition, *, may_change_factor: bool
+) -> RecordAndVersion | None:
+    topic = rules.image.topics.by_name(topic_name)
+    if topic is None:
+        raise RequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {topic_name}."
+        )
+    partition = topic.partitions.get(target.partition_index)
+    if partition is None:
+        raise RequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {topic_name}:{target.partition_index}.",
+        )
+    if target.replicas is None:
+        return _cancel(rules, topic, target.partition_index, partition)
+    wanted = tuple(target.replicas)
+    check_assignment(rules.image.cluster, wanted, replication_factor=None)
+    if not may_change_factor:
+        _check_factor(partition, wanted)
+    plan = plan_reassignment(partition.replicas, wanted)
+    change = rules.change(topic, target.partition_index)
+    change.replicas = plan.replicas
+    change.removing = plan.removing or change.removing
+    change.adding = plan.adding or change.adding
+    return change.record()
+
+
+def _check_factor(partition: PartitionRegistration, wanted: tuple[int, ...]) -> None:
+    settled = {*partition.replicas, *partition.adding_replicas} - {*partition.removing_replicas}
+    if len(settled) != len(wanted):
+        raise RequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {len(settled)} to {len(wanted)}",
+        )
+
+
+def _cancel(
+    rules: ClusterRules, topic: TopicImage, index: int, partition: PartitionRegistration
+) -> RecordAndVersion | None:
+    if not partition.is_reassigning:
+        raise RequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    reverted = revert_reassignment(partition)
+    is_unclean_enabled = rules.is_unclean_election_enabled(topic.name)
+    if reverted.is_unclean and not is_unclean_enabled:
+        raise RequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:{index} because it would "
+            "require an unclean leader election.",
+        )
+    change = rules.change(topic, index)
+    if is_unclean_enabled:
+        change.election = Election.UNCLEAN
+    change.isr = reverted.isr
+    change.replicas = reverted.replicas
+    change.removing = change.adding = ()
+    return change.record()

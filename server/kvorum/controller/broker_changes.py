@@ -1,0 +1,121 @@
+"""The records by which a broker is fenced, unfenced, shut down or forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.leaderships import (
+    leader_and_isr_changes,
+    partitions_in_directory,
+    partitions_with_elr_member,
+    partitions_with_isr_member,
+    partitions_without_leader,
+)
+from kvorum.metadata.cluster_image import BrokerRegistration
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+
+FENCE: Final = 1
+UNFENCE: Final = -1
+IN_CONTROLLED_SHUTDOWN: Final = 1
+
+
+def fence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
+    """Yield what fences `broker`: first it leaves every ISR, then it is marked."""
+    yield from leader_and_isr_changes(
+        rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
+    )
+    yield _change(broker, fenced=FENCE), 0
+
+
+def unfence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
+    """Yield what unfences `broker`: first it is marked, then it may lead what nobody leads."""
+    yield _change(broker, fenced=UNFENCE), 0
+    yield from leader_and_isr_changes(
+        rules, partitions_without_leader(rules.image), broker_to_add=broker.id
+    )
+
+
+def begin_controlled_shutdown(
+    rules: ClusterRules, broker: BrokerRegistration
+) -> Iterator[RecordAndVersion]:
+    """Yield what moves everything off `broker` before it stops."""
+    if not broker.is_in_controlled_shutdown:
+        yield _change(broker, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN), 1
+    yield from leader_and_isr_changes(
+        rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
+    )
+
+
+def unregister_broker(
+    rules: ClusterRules, broker: BrokerRegistration
+) -> Iterator[RecordAndVersion]:
+    """Yield what makes the cluster forget `broker`."""
+    for partitions in (
+        partitions_with_isr_member(rules.image, broker.id),
+        partitions_with_elr_member(rules.image, broker.id),
+    ):
+        yield from leader_and_isr_changes(rules, partitions, broker_to_remove=broker.id)
+    yield UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch), 0
+
+
+def end_incarnation(
+    rules: ClusterRules, broker_id: int, *, is_clean: bool
+) -> Iterator[RecordAndVersion]:
+    """Yield what an earlier incarnation of a broker leaves to clean up when a new one registers.
+
+    Under ELR a broker that did not shut down cleanly may have lost what it acknowledged, so it
+    is no eligible leader any more either.
+    """
+    in_sync = partitions_with_isr_member(rules.image, broker_id)
+    if is_clean or not rules.image.features.is_elr_enabled:
+        yield from leader_and_isr_changes(rules, in_sync, broker_to_remove=broker_id)
+        return
+    for partitions in (in_sync, partitions_with_elr_member(rules.image, broker_id)):
+        yield from leader_and_isr_changes(rules, partitions, broker_with_unclean_shutdown=broker_id)
+
+
+def take_directories_offline(
+    rules: ClusterRules, broker: BrokerRegistration, offline: list[bytes]
+) -> Iterator[RecordAndVersion]:
+    """Yield what follows from log directories of `broker` that failed; unknown ones are ignored."""
+    newly_offline = [directory for directory in broker.directories if directory in offline]
+    if not newly_offline:
+        return
+    for directory in newly_offline:
+        yield from leader_and_isr_changes(
+            rules, partitions_in_directory(rules.image, directory), broker_to_remove=broker.id
+        )
+    online = [directory for directory in broker.directories if directory not in offline]
+    yield _change(broker, log_dirs=online), 2
+
+
+def cordon_directories(
+    broker: BrokerRegistration, cordoned: list[bytes] | None
+) -> Iterator[RecordAndVersion]:
+    """Yield the record that says which directories are cordoned, if that is news."""
+    known = broker.cordoned_directories
+    if cordoned is None or (known is not None and set(known) == set(cordoned)):
+        return
+    yield _change(broker, cordoned_log_dirs=list(cordoned)), 3
+
+
+def _change(
+    broker: BrokerRegistration,
+    *,
+    fenced: int = 0,
+    in_controlled_shutdown: int = 0,
+    log_dirs: list[bytes] | None = None,
+    cordoned_log_dirs: list[bytes] | None = None,
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=log_dirs or [],
+        cordoned_log_dirs=cordoned_log_dirs,
+    )

@@ -1,0 +1,205 @@
+"""BrokerRegistration (62): a broker tells who it is and gets an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from kvorum.controller.broker_changes import end_incarnation
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.errors import RequestError
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata import directory_ids
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
+from kvorum.metadata.features import DISABLED, KRAFT_VERSION_FEATURE, VersionRange
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.uuid_text import uuid_to_text
+
+SECURITY_PROTOCOLS: Final = frozenset(range(4))
+"""PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL."""
+
+FIRST_VERSION_WITH_PREVIOUS_EPOCH: Final = 3
+
+
+class _Listener(Protocol):
+    name: str
+    security_protocol: int
+
+
+def register_broker(
+    image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerContext
+) -> ControllerResult[BrokerRegistrationResponse]:
+    """Register the broker, or refuse one that may not join.
+
+    The epoch of a new incarnation is the offset its registration gets if it is the first record
+    of the result; a broker that registers the same incarnation again keeps its epoch.
+    """
+    existing = image.cluster.brokers.get(request.broker_id)
+    _check_identity(request, existing, context)
+    if image.metadata_version.supports_directory_assignment:
+        _check_directories(image.cluster, request)
+    check_security_protocols(request.listeners)
+    _check_features(image, request, context)
+    is_new = existing is None or existing.incarnation_id != request.incarnation_id
+    records: list[RecordAndVersion] = []
+    if is_new:
+        records.extend(
+            end_incarnation(
+                ClusterRules(image, context.settings),
+                request.broker_id,
+                is_clean=_was_shutdown_clean(request, existing, context),
+            )
+        )
+        context.sessions.forget(request.broker_id)
+    record = _registration_record(image, request, existing=None if is_new else existing)
+    if is_new:
+        record.broker_epoch = context.next_offset
+    records.append((record, image.metadata_version.register_broker_record_version))
+    response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
+    return ControllerResult(response, tuple(records), is_atomic=False)
+
+
+def check_security_protocols(listeners: Iterable[_Listener]) -> None:
+    """Raise `RequestError` for a listener with a security protocol that does not exist."""
+    for listener in listeners:
+        if listener.security_protocol not in SECURITY_PROTOCOLS:
+            raise RequestError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Unknown security protocol {listener.security_protocol} "
+                f"in listener {listener.name}",
+            )
+
+
+def _check_identity(
+    request: BrokerRegistrationRequest,
+    existing: BrokerRegistration | None,
+    context: ControllerContext,
+) -> None:
+    cluster_id = context.settings.cluster_id
+    if request.cluster_id != cluster_id:
+        raise RequestError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    if (
+        existing is not None
+        and existing.incarnation_id != request.incarnation_id
+        and context.sessions.is_valid(existing.id, existing.epoch, context.now_ms)
+    ):
+        raise RequestError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently "
+            "restarted this should self-resolve once the heartbeat manager expires the "
+            "broker's session.",
+        )
+    if request.is_migrating_zk_broker:
+        raise RequestError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Controller does not support registering ZK brokers.",
+        )
+
+
+def _check_directories(cluster: ClusterImage, request: BrokerRegistrationRequest) -> None:
+    directories = request.log_dirs
+    if not directories:
+        raise _invalid("No directories specified in request")
+    if any(directory_ids.is_reserved(directory) for directory in directories):
+        raise _invalid("Reserved directory ID in request")
+    if len(set(directories)) != len(directories):
+        raise _invalid("Duplicate directory ID in request")
+    for directory in directories:
+        owner = cluster.directory_owner(directory)
+        if owner is not None and owner != request.broker_id:
+            raise _invalid(
+                f"Broker {owner} is already registered with directory {uuid_to_text(directory)}"
+            )
+
+
+def _check_features(
+    image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerContext
+) -> None:
+    """Check that the broker supports every finalized level, and lists metadata.version."""
+    finalized = image.features.all_levels() | {KRAFT_VERSION_FEATURE: context.kraft_version}
+    supported = {
+        feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    for name, supported_range in supported.items():
+        _check_feature(name, supported_range, finalized)
+    if METADATA_VERSION_FEATURE not in supported:
+        raise _invalid(f"Request features do not contain '{METADATA_VERSION_FEATURE}'")
+    for name in finalized.keys() - supported.keys():
+        _check_feature(name, DISABLED, finalized)
+
+
+def _check_feature(name: str, supported: VersionRange, finalized: Mapping[str, int]) -> None:
+    level = finalized.get(name, 0)
+    if level not in supported:
+        raise RequestError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} "
+            f"of {name}. The broker wants a version between {supported.min} and {supported.max}, "
+            "inclusive.",
+        )
+
+
+def _was_shutdown_clean(
+    request: BrokerRegistrationRequest,
+    existing: BrokerRegistration | None,
+    context: ControllerContext,
+) -> bool:
+    """Tell whether the broker proves, by naming its last epoch, that it stopped cleanly."""
+    return (
+        context.api_version >= FIRST_VERSION_WITH_PREVIOUS_EPOCH
+        and existing is not None
+        and existing.epoch == request.previous_broker_epoch
+    )
+
+
+def _registration_record(
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    *,
+    existing: BrokerRegistration | None,
+) -> RegisterBrokerRecord:
+    """Return the record; `existing` is set where the same incarnation registers again."""
+    supports_directories = image.metadata_version.supports_directory_assignment
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=existing.epoch if existing else -1,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+        rack=request.rack,
+        fenced=existing.is_fenced if existing else True,
+        in_controlled_shutdown=existing.is_in_controlled_shutdown if existing else False,
+        log_dirs=list(request.log_dirs) if supports_directories else [],
+    )
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REGISTRATION, message)

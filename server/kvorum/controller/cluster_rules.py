@@ -1,0 +1,87 @@
+"""What changes of partitions go by, read off the image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kvorum.controller.partition_change import PartitionChange, PartitionRules
+from kvorum.controller.settings import ControllerSettings
+from kvorum.metadata import directory_ids
+from kvorum.metadata.effective_configs import (
+    MIN_INSYNC_REPLICAS,
+    UNCLEAN_LEADER_ELECTION,
+    broker_layers,
+    effective_topic_config,
+)
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.topics_image import TopicImage
+
+
+class ClusterRules:
+    """Answers questions about one image on behalf of the changes made to it."""
+
+    def __init__(self, image: MetadataImage, settings: ControllerSettings) -> None:
+        self.image = image
+        self._layers = broker_layers(
+            image.configs, node_id=settings.node_id, static=settings.static_configs
+        )
+
+    def default_directory(self, broker_id: int) -> bytes:
+        """Return the directory that a new replica on the broker starts out with."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        if broker is None:
+            return directory_ids.UNASSIGNED
+        if not broker.directories:
+            return directory_ids.MIGRATING
+        return broker.directories[0] if len(broker.directories) == 1 else directory_ids.UNASSIGNED
+
+    def min_insync_replicas(self, topic: TopicImage) -> int:
+        """Return min.insync.replicas of the topic, never more than it has replicas."""
+        value = effective_topic_config(
+            MIN_INSYNC_REPLICAS, self.image.configs.of_topic(topic.name), self._layers
+        ).value
+        return min(int(value or 1), len(topic.partitions[0].replicas))
+
+    def is_unclean_election_enabled(self, topic_name: str) -> bool:
+        """Tell whether the topic would rather lose data than be without a leader."""
+        value = effective_topic_config(
+            UNCLEAN_LEADER_ELECTION, self.image.configs.of_topic(topic_name), self._layers
+        ).value
+        return (value or "").lower() == "true"
+
+    def change(
+        self,
+        topic: TopicImage,
+        index: int,
+        is_acceptable_leader: Callable[[int], bool] | None = None,
+    ) -> PartitionChange:
+        """Return an empty change of one partition.
+
+        A replica is acceptable as leader where its directory is online and its broker active, or
+        whatever `is_acceptable_leader` says of the broker instead.
+        """
+        partition = topic.partitions[index]
+        is_acceptable = is_acceptable_leader or self.image.cluster.is_broker_active
+        return PartitionChange(
+            partition,
+            topic_id=topic.id,
+            index=index,
+            rules=PartitionRules(
+                version=self.image.metadata_version,
+                is_elr_enabled=self.image.features.is_elr_enabled,
+                min_insync_replicas=self.min_insync_replicas(topic),
+                is_acceptable_leader=lambda replica: (
+                    is_acceptable(replica) and self._is_online(partition, replica)
+                ),
+                default_directory=self.default_directory,
+            ),
+        )
+
+    def _is_online(self, partition: PartitionRegistration, replica: int) -> bool:
+        broker = self.image.cluster.brokers.get(replica)
+        return (
+            broker is not None
+            and replica in partition.replicas
+            and broker.has_online_directory(partition.directory(replica))
+        )

@@ -1,0 +1,165 @@
+"""From what a request asks of a resource's configuration to the records that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, unique
+
+from kvorum.controller.configs.validation import ConfigChange, check_changes
+from kvorum.controller.errors import RequestError
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigDefinition,
+    ConfigType,
+    convert_to_text,
+    default_value,
+)
+from kvorum.metadata.configs_image import ConfigResource, ResourceType
+from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.clear_elr_record import ClearElrRecord
+from kvorum.wire.messages.config_record import ConfigRecord
+
+
+@unique
+class Operation(IntEnum):
+    """What is to be done with a key, with the numbers of the request."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOperation:
+    """One thing to do with one key."""
+
+    name: str
+    operation: Operation
+    value: str | None
+
+
+def incremental_changes(
+    image: MetadataImage,
+    resource: ConfigResource,
+    operations: Iterable[ConfigOperation],
+    *,
+    context: ControllerContext,
+    is_new_resource: bool = False,
+) -> list[RecordAndVersion]:
+    """Return the records for `operations`, or raise `RequestError` where one is refused."""
+    current = image.configs.of(*resource)
+    wanted = [
+        ConfigChange(operation.name, _new_value(resource, operation, current.get(operation.name)))
+        for operation in operations
+    ]
+    changes = [change for change in wanted if _is_written(resource, change, current)]
+    check_changes(image, resource, changes, (), is_new_resource=is_new_resource, context=context)
+    return [_record(resource, change) for change in changes]
+
+
+def replacing_changes(
+    image: MetadataImage,
+    resource: ConfigResource,
+    values: Mapping[str, str | None],
+    *,
+    context: ControllerContext,
+) -> list[RecordAndVersion]:
+    """Return the records that make `values` all that is set, or raise `RequestError`."""
+    current = image.configs.of(*resource)
+    altered = [
+        change
+        for change in (ConfigChange(name, value) for name, value in values.items())
+        if _is_written(resource, change, current)
+    ]
+    removed = [ConfigChange(name, None) for name in sorted(current) if name not in values]
+    check_changes(image, resource, altered, removed, is_new_resource=False, context=context)
+    return [_record(resource, change) for change in (*altered, *removed)]
+
+
+def clear_elr_records(
+    image: MetadataImage, records: Sequence[RecordAndVersion]
+) -> list[RecordAndVersion]:
+    """Return what must follow changes of min.insync.replicas while ELR is on.
+
+    Who was eligible under the old minimum may not be under the new one.
+    """
+    if not image.features.is_elr_enabled:
+        return []
+    return [
+        (
+            ClearElrRecord(
+                topic_name=(
+                    message.resource_name if message.resource_type == ResourceType.TOPIC else ""
+                )
+            ),
+            0,
+        )
+        for message, _ in records
+        if isinstance(message, ConfigRecord) and message.name == MIN_INSYNC_REPLICAS
+    ]
+
+
+def _is_written(resource: ConfigResource, change: ConfigChange, current: Mapping[str, str]) -> bool:
+    """Tell whether a change makes a record: brokers take every one as a call to reload."""
+    return resource[0] == ResourceType.BROKER or current.get(change.name) != change.value
+
+
+def _record(resource: ConfigResource, change: ConfigChange) -> RecordAndVersion:
+    record = ConfigRecord(
+        resource_type=resource[0], resource_name=resource[1], name=change.name, value=change.value
+    )
+    return record, 0
+
+
+def _new_value(
+    resource: ConfigResource, operation: ConfigOperation, current: str | None
+) -> str | None:
+    match operation.operation:
+        case Operation.SET:
+            return operation.value
+        case Operation.DELETE:
+            return None
+        case Operation.APPEND | Operation.SUBTRACT:
+            return _edited_list(resource, operation, current)
+
+
+def _edited_list(resource: ConfigResource, operation: ConfigOperation, current: str | None) -> str:
+    definition = _definition(resource, operation.name)
+    if definition is None or definition.type is not ConfigType.LIST:
+        raise RequestError(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {operation.operation.name} to key {operation.name} because its type is not "
+            "LIST.",
+        )
+    if current is None:
+        current = None if definition.is_required else convert_to_text(default_value(definition))
+    parts = [part for part in (current or "").split(",") if part]
+    for value in (operation.value or "").split(","):
+        if operation.operation is Operation.APPEND and value not in parts:
+            parts.append(value)
+        if operation.operation is Operation.SUBTRACT and value in parts:
+            parts.remove(value)
+    return ",".join(parts)
+
+
+def _definition(resource: ConfigResource, name: str) -> ConfigDefinition | None:
+    match resource[0]:
+        case ResourceType.TOPIC:
+            return TOPIC_CONFIGS.get(name)
+        case ResourceType.BROKER:
+            return BROKER_CONFIGS.get(name)
+        case ResourceType.CLIENT_METRICS:
+            return CLIENT_METRICS_CONFIGS.get(name)
+        case ResourceType.GROUP:
+            return GROUP_CONFIGS.get(name)
+        case _:
+            return None

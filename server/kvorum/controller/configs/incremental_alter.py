@@ -1,0 +1,76 @@
+"""IncrementalAlterConfigs (44): change single keys of resources."""
+
+from __future__ import annotations
+
+from kvorum.controller.configs.changes import (
+    ConfigOperation,
+    Operation,
+    clear_elr_records,
+    incremental_changes,
+)
+from kvorum.controller.configs.resources import sort_out_resources
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+
+def incremental_alter_configs(
+    image: MetadataImage, request: IncrementalAlterConfigsRequest, context: ControllerContext
+) -> ControllerResult[IncrementalAlterConfigsResponse]:
+    """Change each resource on its own: one that is refused does not keep the others back."""
+    resources, refused = sort_out_resources(request.resources)
+    response = IncrementalAlterConfigsResponse(
+        responses=[_answer(resource, error) for resource, error in refused]
+    )
+    records: list[RecordAndVersion] = []
+    for resource in resources:
+        try:
+            records.extend(
+                incremental_changes(
+                    image,
+                    (resource.resource_type, resource.resource_name),
+                    _operations(resource),
+                    context=context,
+                )
+            )
+            response.responses.append(_answer(resource, None))
+        except RequestError as error:
+            response.responses.append(_answer(resource, error))
+    records.extend(clear_elr_records(image, records))
+    check_record_count(records)
+    return ControllerResult(response, () if request.validate_only else tuple(records))
+
+
+def _operations(resource: Resource) -> list[ConfigOperation]:
+    """Return what is to be done, one operation a key: the last one of a key counts."""
+    operations: dict[str, ConfigOperation] = {}
+    for config in resource.configs:
+        if config.config_operation not in list(Operation):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, f"Unknown operations type {config.config_operation}"
+            )
+        operations[config.name] = ConfigOperation(
+            config.name, Operation(config.config_operation), config.value
+        )
+    return list(operations.values())
+
+
+def _answer(
+    resource: Resource, error: RequestError | None
+) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
+    return IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=error.message if error else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -1,0 +1,52 @@
+"""AlterConfigs (33): replace all that is set for a resource; IncrementalAlterConfigs is better."""
+
+from __future__ import annotations
+
+from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
+from kvorum.controller.configs.resources import sort_out_resources
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+
+def alter_configs(
+    image: MetadataImage, request: AlterConfigsRequest, context: ControllerContext
+) -> ControllerResult[AlterConfigsResponse]:
+    """Replace the configuration of each resource; keys that are not named are removed."""
+    resources, refused = sort_out_resources(request.resources)
+    response = AlterConfigsResponse(
+        responses=[_answer(resource, error) for resource, error in refused]
+    )
+    records: list[RecordAndVersion] = []
+    for resource in resources:
+        try:
+            records.extend(
+                replacing_changes(
+                    image,
+                    (resource.resource_type, resource.resource_name),
+                    {config.name: config.value for config in resource.configs},
+                    context=context,
+                )
+            )
+            response.responses.append(_answer(resource, None))
+        except RequestError as error:
+            response.responses.append(_answer(resource, error))
+    records.extend(clear_elr_records(image, records))
+    check_record_count(records)
+    return ControllerResult(response, () if request.validate_only else tuple(records))
+
+
+def _answer(
+    resource: AlterConfigsRequest.AlterConfigsResource, error: RequestError | None
+) -> AlterConfigsResponse.AlterConfigsResourceResponse:
+    return AlterConfigsResponse.AlterConfigsResourceResponse(
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=error.message if error else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -1,0 +1,205 @@
+"""Which values a resource may have, in the order in which Kafka checks them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.settings import ControllerContext
+from kvorum.controller.topic_validation import check_topic_name
+from kvorum.metadata.config_definitions import (
+    InvalidConfigError,
+    topic_defaults,
+    validate_client_metrics_configs,
+    validate_group_configs,
+    validate_topic_configs,
+)
+from kvorum.metadata.configs_image import ConfigResource, ResourceType
+from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+VALUE_LENGTH_MAX: Final = 32_767
+COMMA: Final = re.compile(r"\s*,\s*")
+INT32_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One key's new value; None removes it."""
+
+    name: str
+    value: str | None
+
+
+def check_changes(
+    image: MetadataImage,
+    resource: ConfigResource,
+    altered: Iterable[ConfigChange],
+    removed: Iterable[ConfigChange],
+    *,
+    is_new_resource: bool,
+    context: ControllerContext,
+) -> None:
+    """Raise `RequestError` unless the resource may be changed like that.
+
+    `altered` are the changes the request spells out, `removed` those it implies. A new resource
+    is being created by the same request and is not looked for.
+    """
+    existing = dict(image.configs.of(*resource).items())
+    wanted = dict(existing)
+    for change in altered:
+        _check_change(image, resource, change, existing, context)
+        if change.value is None:
+            wanted.pop(change.name, None)
+        elif _java_length(change.value) > VALUE_LENGTH_MAX:
+            raise _invalid_config(
+                "The configuration value cannot be added because it exceeds the maximum value "
+                f"size of {VALUE_LENGTH_MAX} bytes."
+            )
+        else:
+            wanted[change.name] = change.value
+    for change in removed:
+        _check_change(image, resource, change, existing, context)
+        wanted.pop(change.name, None)
+    _check_resource(resource, wanted, existing, context)
+    if not is_new_resource:
+        _check_existence(image, resource, context)
+
+
+def _check_change(
+    image: MetadataImage,
+    resource: ConfigResource,
+    change: ConfigChange,
+    existing: Mapping[str, str],
+    context: ControllerContext,
+) -> None:
+    """Check the two keys that have rules of their own."""
+    if resource[0] != ResourceType.BROKER:
+        return
+    if change.name == MIN_INSYNC_REPLICAS and image.features.is_elr_enabled:
+        _check_min_insync_replicas(resource[1], change)
+    if change.name == CORDONED_LOG_DIRS:
+        _check_cordoned_log_dirs(image, change, existing, context)
+
+
+def _check_min_insync_replicas(broker_name: str, change: ConfigChange) -> None:
+    if broker_name:
+        raise _invalid_config(
+            f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+        )
+    if change.value is None:
+        raise _invalid_config(
+            f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+        )
+
+
+def _check_cordoned_log_dirs(
+    image: MetadataImage,
+    change: ConfigChange,
+    existing: Mapping[str, str],
+    context: ControllerContext,
+) -> None:
+    if not image.metadata_version.supports_cordoned_log_dirs:
+        raise _invalid_config(
+            f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires "
+            f"metadata.version >= {MetadataVersion.V4_3_IV0.text}"
+        )
+    if context.is_forwarded or not (change.value or "").strip():
+        return
+    # A broker checks what it forwards against its own directories; here they are not known.
+    cordoned = existing.get(CORDONED_LOG_DIRS)
+    current = () if cordoned is None else COMMA.split(cordoned.strip())
+    if not set(COMMA.split((change.value or "").strip())) <= set(current):
+        raise _invalid_config(
+            f"When updating {CORDONED_LOG_DIRS} via controllers,  the new value must be a subset "
+            "of the current configuration value."
+        )
+
+
+def _check_resource(
+    resource: ConfigResource,
+    wanted: Mapping[str, str],
+    existing: Mapping[str, str],
+    context: ControllerContext,
+) -> None:
+    """Check the name of the resource and all the values it would have."""
+    resource_type, name = resource
+    static = context.settings.static_configs
+    try:
+        match resource_type:
+            case ResourceType.TOPIC:
+                _check_topic_resource_name(name)
+                validate_topic_configs(
+                    wanted,
+                    existing=existing,
+                    defaults=topic_defaults(static),
+                    is_remote_storage_enabled=(
+                        static.get("remote.log.storage.system.enable", "").lower() == "true"
+                    ),
+                )
+            case ResourceType.BROKER:
+                _check_broker_name(name)
+            case ResourceType.CLIENT_METRICS:
+                validate_client_metrics_configs(name, wanted)
+            case ResourceType.GROUP:
+                if not name:
+                    raise _invalid_request("Default group resources are not allowed.")
+                validate_group_configs(wanted, broker_texts=static)
+            case _:
+                raise _invalid_request(f"Unknown resource type {ResourceType(resource_type).name}")
+    except InvalidConfigError as error:
+        if error.is_invalid_request:
+            raise _invalid_request(error.message) from error
+        raise _invalid_config(error.message) from error
+
+
+def _check_topic_resource_name(name: str) -> None:
+    if not name:
+        raise _invalid_request("Default topic resources are not allowed.")
+    check_topic_name(name)
+
+
+def _check_broker_name(name: str) -> None:
+    if not name:
+        return
+    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII) or abs(int(name)) > INT32_MAX:
+        raise _invalid_request("Unable to parse broker name as a base 10 number.")
+    if int(name) < 0:
+        raise _invalid_request("Invalid negative broker ID.")
+
+
+def _check_existence(
+    image: MetadataImage, resource: ConfigResource, context: ControllerContext
+) -> None:
+    resource_type, name = resource
+    if resource_type == ResourceType.BROKER and name:
+        known = {
+            *image.cluster.brokers,
+            *image.cluster.controllers,
+            *context.settings.quorum_voter_ids,
+        }
+        if int(name) not in known:
+            raise RequestError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
+    if resource_type == ResourceType.TOPIC and name not in image.topics.ids:
+        raise RequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+        )
+
+
+def _java_length(text: str) -> int:
+    """Return how many UTF-16 units `text` has: what Java takes for its length."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _invalid_config(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_CONFIG, message)
+
+
+def _invalid_request(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,144 @@
+"""CreatePartitions (37)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.errors import RequestError
+from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
+from kvorum.controller.new_partitions import (
+    NOBODY_ACTIVE,
+    new_partition,
+    new_partition_record,
+    placed_partitions,
+)
+from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+
+CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
+CreatePartitionsTopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
+
+
+def create_partitions(
+    image: MetadataImage, request: CreatePartitionsRequest, context: ControllerContext
+) -> ControllerResult[CreatePartitionsResponse]:
+    """Add partitions to each topic on its own; names that came twice are refused first."""
+    counts = Counter(topic.name for topic in request.topics)
+    results = [
+        _result(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for name, count in counts.items()
+        if count > 1
+    ]
+    records: list[RecordAndVersion] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1:
+            continue
+        try:
+            added = _add_partitions(image, topic, context)
+            if len(records) + len(added) > MAX_RECORDS_PER_USER_OPERATION:
+                raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            records.extend(added)
+            results.append(_result(topic.name, ErrorCode.NONE, None))
+        except RequestError as error:
+            results.append(_result(topic.name, error.code, error.message))
+    return ControllerResult(
+        CreatePartitionsResponse(results=results), () if request.validate_only else tuple(records)
+    )
+
+
+def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _add_partitions(
+    image: MetadataImage, wanted: CreatePartitionsTopic, context: ControllerContext
+) -> list[RecordAndVersion]:
+    topic = image.topics.by_name(wanted.name)
+    if topic is None:
+        raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    first_index = len(topic.partitions)
+    _check_count(topic, wanted)
+    rules = ClusterRules(image, context.settings)
+    return [
+        new_partition_record(
+            image, new_partition(rules, replicas), topic_id=topic.id, index=first_index + step
+        )
+        for step, replicas in enumerate(_replicas(image, topic, wanted, context))
+    ]
+
+
+def _check_count(topic: TopicImage, wanted: CreatePartitionsTopic) -> None:
+    present = len(topic.partitions)
+    if wanted.count == present:
+        raise RequestError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s)."
+        )
+    if wanted.count < present:
+        raise RequestError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {present} partition(s); {wanted.count} "
+            "would not be an increase.",
+        )
+    additional = wanted.count - present
+    if wanted.assignments is not None and len(wanted.assignments) != additional:
+        raise RequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(wanted.assignments)} assignment(s) were specified.",
+        )
+
+
+def _replicas(
+    image: MetadataImage,
+    topic: TopicImage,
+    wanted: CreatePartitionsTopic,
+    context: ControllerContext,
+) -> list[list[int]]:
+    """Return the replicas of each partition to add."""
+    replication_factor = len(topic.partitions[0].replicas)
+    if wanted.assignments is not None:
+        return _assigned(image, topic, wanted, replication_factor)
+    additional = wanted.count - len(topic.partitions)
+    if additional > MAX_RECORDS_PER_USER_OPERATION:
+        # Refused in any case; the count is the client's, so nothing is placed for it.
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    try:
+        return placed_partitions(
+            image,
+            partition_count=additional,
+            replication_factor=replication_factor,
+            context=context,
+        )
+    except RequestError as error:
+        if error.message != NOBODY_ACTIVE:
+            raise
+        raise RequestError(
+            error.code,
+            f"Unable to replicate the partition {replication_factor} time(s): {NOBODY_ACTIVE}",
+        ) from error
+
+
+def _assigned(
+    image: MetadataImage,
+    topic: TopicImage,
+    wanted: CreatePartitionsTopic,
+    replication_factor: int,
+) -> list[list[int]]:
+    assigned: list[list[int]] = []
+    for step, assignment in enumerate(wanted.assignments or ()):
+        replicas = assignment.broker_ids
+        check_assignment(image.cluster, replicas, replication_factor=replication_factor)
+        check_some_replica_is_active(
+            image.cluster, replicas, partition=len(topic.partitions) + step
+        )
+        assigned.append(replicas)
+    return assigned

@@ -1,0 +1,217 @@
+"""CreateTopics (19)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.configs.changes import (
+    ConfigOperation,
+    Operation,
+    clear_elr_records,
+    incremental_changes,
+)
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.new_partitions import (
+    assigned_partitions,
+    new_partition,
+    new_partition_record,
+    placed_partitions,
+)
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.controller.topic_validation import (
+    CLUSTER_METADATA_TOPIC,
+    CollidingNames,
+    check_partition_total,
+    check_topic_name,
+)
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.effective_configs import broker_layers, effective_topic_configs
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.uuid_text import random_uuid
+
+CreatableTopic = CreateTopicsRequest.CreatableTopic
+CreatableTopicResult = CreateTopicsResponse.CreatableTopicResult
+
+
+@dataclass(frozen=True, slots=True)
+class _NewTopic:
+    """What creating one topic comes to."""
+
+    records: list[RecordAndVersion]
+    result: CreatableTopicResult
+
+
+def create_topics(
+    image: MetadataImage, request: CreateTopicsRequest, context: ControllerContext
+) -> ControllerResult[CreateTopicsResponse]:
+    """Create each topic on its own: one that is refused does not keep the others back.
+
+    Answers come in the order of the request, then those for names that came twice.
+    """
+    counts = Counter(topic.name for topic in request.topics)
+    wanted = [
+        topic
+        for topic in request.topics
+        if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC
+    ]
+    check_partition_total(wanted, partitions_default=context.settings.partitions_default)
+    names = CollidingNames(image.topics)
+    records: list[RecordAndVersion] = []
+    results: list[CreatableTopicResult] = []
+    for topic in wanted:
+        try:
+            _check_name(image, topic.name, names)
+            created = _create_topic(image, topic, context)
+            records.extend(created.records)
+            check_record_count(records)
+            results.append(created.result)
+        except RequestError as error:
+            if error.code == ErrorCode.POLICY_VIOLATION:
+                raise
+            results.append(_refusal(topic.name, error.code, error.message))
+    results.extend(_refused_beforehand(counts))
+    return ControllerResult(
+        CreateTopicsResponse(topics=results), () if request.validate_only else tuple(records)
+    )
+
+
+def _refused_beforehand(counts: Counter[str]) -> Iterable[CreatableTopicResult]:
+    for name, count in counts.items():
+        if count > 1:
+            yield _refusal(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if counts[CLUSTER_METADATA_TOPIC] == 1:
+        yield _refusal(
+            CLUSTER_METADATA_TOPIC,
+            ErrorCode.INVALID_REQUEST,
+            f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited.",
+        )
+
+
+def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _check_name(image: MetadataImage, name: str, names: CollidingNames) -> None:
+    if name in image.topics.ids:
+        raise RequestError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    colliding = names.existing(name)
+    if colliding is not None:
+        raise RequestError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {colliding}",
+        )
+    check_topic_name(name)
+
+
+def _create_topic(
+    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
+) -> _NewTopic:
+    config_records = _config_records(image, topic, context)
+    partitions = _partitions(image, topic, context)
+    topic_id = random_uuid(context.random)
+    rules = ClusterRules(image, context.settings)
+    records: list[RecordAndVersion] = [(TopicRecord(name=topic.name, topic_id=topic_id), 0)]
+    records.extend(config_records)
+    records.extend(
+        new_partition_record(image, new_partition(rules, replicas), topic_id=topic_id, index=index)
+        for index, replicas in enumerate(partitions)
+    )
+    result = CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(partitions),
+        replication_factor=len(partitions[0]),
+        configs=_effective_configs(image, topic, context),
+    )
+    return _NewTopic(records, result)
+
+
+def _config_records(
+    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
+) -> list[RecordAndVersion]:
+    missing = [config.name for config in topic.configs if config.value is None]
+    if missing:
+        raise RequestError(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(missing)}",
+        )
+    values = {config.name: config.value for config in topic.configs}
+    if not values:
+        return []
+    records = incremental_changes(
+        image,
+        (ResourceType.TOPIC, topic.name),
+        [ConfigOperation(name, Operation.SET, value) for name, value in values.items()],
+        context=context,
+        is_new_resource=True,
+    )
+    return records + clear_elr_records(image, records)
+
+
+def _partitions(
+    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
+) -> list[list[int]]:
+    """Return the replicas of each partition."""
+    if topic.assignments:
+        return assigned_partitions(image, topic)
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise RequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise RequestError(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    settings = context.settings
+    replication_factor = (
+        settings.replication_factor_default
+        if topic.replication_factor == -1
+        else topic.replication_factor
+    )
+    try:
+        return placed_partitions(
+            image,
+            partition_count=(
+                settings.partitions_default if topic.num_partitions == -1 else topic.num_partitions
+            ),
+            replication_factor=replication_factor,
+            context=context,
+        )
+    except RequestError as error:
+        if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
+            raise
+        raise RequestError(
+            error.code,
+            f"Unable to replicate the partition {replication_factor} time(s): {error.message}",
+        ) from error
+
+
+def _effective_configs(
+    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
+) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
+    settings = context.settings
+    layers = broker_layers(image.configs, node_id=settings.node_id, static=settings.static_configs)
+    own = {config.name: config.value or "" for config in topic.configs}
+    return [
+        CreateTopicsResponse.CreatableTopicConfigs(
+            name=config.name,
+            value=None if config.definition.is_sensitive else config.value,
+            read_only=False,
+            config_source=config.source,
+            is_sensitive=config.definition.is_sensitive,
+        )
+        for config in effective_topic_configs(own, layers)
+    ]

@@ -1,0 +1,151 @@
+"""DeleteTopics (20)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
+from kvorum.wire.uuid_text import ZERO_UUID
+
+DeletableTopicResult = DeleteTopicsResponse.DeletableTopicResult
+
+FIRST_VERSION_WITH_DISABLED_CODE: Final = 3
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The topics a request names, each once, and what is refused at first sight."""
+
+    names: list[str] = field(default_factory=list[str])
+    ids: list[bytes] = field(default_factory=list[bytes])
+    duplicate_ids: set[bytes] = field(default_factory=set[bytes])
+    refused: list[DeletableTopicResult] = field(default_factory=list[DeletableTopicResult])
+
+
+def delete_topics(
+    image: MetadataImage, request: DeleteTopicsRequest, context: ControllerContext
+) -> ControllerResult[DeleteTopicsResponse]:
+    """Delete topics by name or id, each on its own; the answers come in no certain order."""
+    _check_deletion_is_enabled(context)
+    wanted = _sort_out(request)
+    results = wanted.refused
+    topics = _find(image, wanted, results)
+    records: tuple[RecordAndVersion, ...] = tuple(
+        (RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in topics
+    )
+    check_record_count(records)
+    results.extend(
+        _result(name, topic_id, ErrorCode.NONE, None) for topic_id, name in topics.items()
+    )
+    return ControllerResult(DeleteTopicsResponse(responses=results), records)
+
+
+def _check_deletion_is_enabled(context: ControllerContext) -> None:
+    if context.settings.is_topic_deletion_enabled:
+        return
+    if context.api_version < FIRST_VERSION_WITH_DISABLED_CODE:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "This version does not support topic deletion."
+        )
+    raise RequestError(ErrorCode.TOPIC_DELETION_DISABLED)
+
+
+def _sort_out(request: DeleteTopicsRequest) -> _Wanted:
+    wanted = _Wanted()
+    names = list(request.topic_names)
+    ids: list[bytes] = []
+    for topic in request.topics:
+        has_id = topic.topic_id != ZERO_UUID
+        if topic.name is None and has_id:
+            ids.append(topic.topic_id)
+        elif topic.name is not None and not has_id:
+            names.append(topic.name)
+        else:
+            wanted.refused.append(_contradiction(topic))
+    for name, count in Counter(names).items():
+        if count == 1:
+            wanted.names.append(name)
+        else:
+            wanted.refused.append(
+                _result(name, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            )
+    for topic_id, count in Counter(ids).items():
+        if count == 1:
+            wanted.ids.append(topic_id)
+        else:
+            wanted.duplicate_ids.add(topic_id)
+            wanted.refused.append(
+                _result(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+            )
+    return wanted
+
+
+def _contradiction(topic: DeleteTopicsRequest.DeleteTopicState) -> DeletableTopicResult:
+    message = (
+        "Neither topic name nor id were specified."
+        if topic.name is None
+        else "You may not specify both topic name and topic id."
+    )
+    return _result(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, message)
+
+
+def _find(
+    image: MetadataImage, wanted: _Wanted, results: list[DeletableTopicResult]
+) -> dict[bytes, str]:
+    """Return the topics to delete by id; what is not found goes to `results`."""
+    topics: dict[bytes, str] = {}
+    for topic_id in wanted.ids:
+        found = image.topics.by_id.get(topic_id)
+        if found is None:
+            results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            topics[topic_id] = found.name
+    for name, topic_id in _find_names(image, wanted, results):
+        if topic_id in topics or topic_id in wanted.duplicate_ids:
+            topics.pop(topic_id, None)
+            wanted.duplicate_ids.add(topic_id)
+            results.append(
+                _result(
+                    name,
+                    topic_id,
+                    ErrorCode.INVALID_REQUEST,
+                    "The provided topic name maps to an ID that was already supplied.",
+                )
+            )
+        else:
+            topics[topic_id] = name
+    return topics
+
+
+def _find_names(
+    image: MetadataImage, wanted: _Wanted, results: list[DeletableTopicResult]
+) -> Iterator[tuple[str, bytes]]:
+    for name in wanted.names:
+        topic_id = image.topics.ids.get(name)
+        if topic_id is None:
+            results.append(_unknown(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            yield name, topic_id
+
+
+def _unknown(name: str | None, topic_id: bytes, code: ErrorCode) -> DeletableTopicResult:
+    return _result(name, topic_id, code, code.default_message)
+
+
+def _result(
+    name: str | None, topic_id: bytes, code: ErrorCode, message: str | None
+) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=code, error_message=message
+    )

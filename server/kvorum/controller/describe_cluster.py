@@ -1,0 +1,63 @@
+"""DescribeCluster (60) as a controller answers it (KIP-919): with the controllers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
+CONTROLLER_ENDPOINT: Final = 2
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 6, 7, 8, 9, 10, 11, 12))
+"""All that may be done to a cluster: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION and so on."""
+
+
+def describe_cluster(
+    image: MetadataImage, request: DescribeClusterRequest, context: ControllerContext
+) -> ControllerResult[DescribeClusterResponse]:
+    """Name the registered controllers that have the listener the request came in on."""
+    if not image.metadata_version.supports_controller_registration:
+        raise RequestError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Direct-to-controller communication is not supported with the current MetadataVersion.",
+        )
+    _check_endpoint_type(request.endpoint_type, context.api_version)
+    nodes: list[DescribeClusterResponse.DescribeClusterBroker] = []
+    for controller_id in sorted(image.cluster.controllers):
+        endpoint = image.cluster.controllers[controller_id].endpoint(context.listener)
+        if endpoint is not None:
+            nodes.append(
+                DescribeClusterResponse.DescribeClusterBroker(
+                    broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
+                )
+            )
+    is_leader_known = any(node.broker_id == context.leader_id for node in nodes)
+    response = DescribeClusterResponse(
+        cluster_id=context.settings.cluster_id,
+        controller_id=context.leader_id if is_leader_known else -1,
+        brokers=nodes,
+        endpoint_type=CONTROLLER_ENDPOINT,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return ControllerResult(response)
+
+
+def _check_endpoint_type(endpoint_type: int, api_version: int) -> None:
+    if endpoint_type == CONTROLLER_ENDPOINT:
+        return
+    if endpoint_type not in ENDPOINT_TYPES:
+        code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        message = f"Unsupported endpoint type {endpoint_type}"
+    else:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        message = (
+            f"The request was sent to an endpoint of type {ENDPOINT_TYPES[CONTROLLER_ENDPOINT]}, "
+            f"but we wanted an endpoint of type {ENDPOINT_TYPES[endpoint_type]}"
+        )
+    raise RequestError(ErrorCode.INVALID_REQUEST if api_version == 0 else code, message)

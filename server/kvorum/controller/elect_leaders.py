@@ -1,0 +1,96 @@
+"""ElectLeaders (43)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.election import Election
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+
+ReplicaElectionResult = ElectLeadersResponse.ReplicaElectionResult
+PartitionResult = ElectLeadersResponse.PartitionResult
+
+
+def elect_leaders(
+    image: MetadataImage, request: ElectLeadersRequest, context: ControllerContext
+) -> ControllerResult[ElectLeadersResponse]:
+    """Elect a leader for each partition the request names, or for all where it names none.
+
+    Where all are meant, partitions that need no election are left out of the answer.
+    """
+    election = ELECTIONS.get(request.election_type)
+    if election is None:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
+        )
+    rules = ClusterRules(image, context.settings)
+    records: list[RecordAndVersion] = []
+    results: list[ReplicaElectionResult] = []
+    wants_all = request.topic_partitions is None
+    for topic, indexes in _wanted(image, request):
+        partition_results: list[PartitionResult] = []
+        for index in indexes:
+            try:
+                records.append(_elect(rules, topic, index, election))
+                partition_results.append(PartitionResult(partition_id=index, error_message=None))
+            except RequestError as error:
+                if wants_all and error.code == ErrorCode.ELECTION_NOT_NEEDED:
+                    continue
+                partition_results.append(_failure(index, error))
+        results.append(ReplicaElectionResult(topic=topic, partition_result=partition_results))
+    check_record_count(records)
+    return ControllerResult(
+        ElectLeadersResponse(replica_election_results=results), tuple(records), is_atomic=False
+    )
+
+
+def _wanted(
+    image: MetadataImage, request: ElectLeadersRequest
+) -> Iterator[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is None:
+        for topic in image.topics.sorted_topics():
+            yield topic.name, sorted(topic.partitions)
+        return
+    for wanted in request.topic_partitions:
+        yield wanted.topic, wanted.partitions
+
+
+def _failure(index: int, error: RequestError) -> PartitionResult:
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
+
+
+def _elect(
+    rules: ClusterRules, topic_name: str, index: int, election: Election
+) -> RecordAndVersion:
+    """Return the record of the election, or raise `RequestError` where there is none."""
+    topic = rules.image.topics.by_name(topic_name)
+    if topic is None:
+        raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise RequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic_name}-{index}"
+        )
+    is_preferred = election is Election.PREFERRED
+    if partition.has_preferred_leader if is_preferred else partition.has_leader:
+        raise RequestError.with_default_message(ErrorCode.ELECTION_NOT_NEEDED)
+    change = rules.change(topic, index)
+    change.election = election
+    record = change.record()
+    if record is None:
+        raise RequestError.with_default_message(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            if is_preferred
+            else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        )
+    return record

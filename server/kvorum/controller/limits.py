@@ -1,0 +1,17 @@
+"""Bounds on what one request may do to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION
+from kvorum.wire.error_codes import ErrorCode
+
+
+def check_record_count(records: Sized) -> None:
+    """Raise `RequestError` POLICY_VIOLATION for more records than one request may write."""
+    if len(records) > MAX_RECORDS_PER_USER_OPERATION:
+        raise RequestError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )

@@ -1,0 +1,53 @@
+"""Checks of replicas that a request names itself instead of leaving them to the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kvorum.controller.errors import RequestError
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.wire.error_codes import ErrorCode
+
+
+def check_assignment(
+    cluster: ClusterImage, replicas: Sequence[int], *, replication_factor: int | None
+) -> None:
+    """Raise `RequestError` unless `replicas` are registered brokers, each named once.
+
+    `replication_factor` is what the partitions before have, None where there are none.
+    """
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    previous = None
+    for broker_id in sorted(replicas):
+        if broker_id not in cluster.brokers:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but no such "
+                "broker is registered."
+            )
+        if broker_id == previous:
+            raise _invalid(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        previous = broker_id
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{replication_factor} replica(s)."
+        )
+
+
+def check_some_replica_is_active(
+    cluster: ClusterImage, replicas: Sequence[int], *, partition: int
+) -> None:
+    """Raise `RequestError` where nobody could lead the partition."""
+    if not any(cluster.is_broker_active(broker_id) for broker_id in replicas):
+        raise _invalid(
+            "All brokers specified in the manual partition assignment for partition "
+            f"{partition} are fenced or in controlled shutdown."
+        )
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,103 @@
+"""Partitions that do not exist yet: where they go, and the records that create them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.errors import RequestError
+from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
+from kvorum.controller.placement import place_partitions, usable_brokers
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import partition_record
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
+
+NOBODY_ACTIVE = "All brokers are currently fenced or in controlled shutdown."
+
+
+def assigned_partitions(
+    image: MetadataImage, topic: CreateTopicsRequest.CreatableTopic
+) -> list[list[int]]:
+    """Return the replicas of each partition as the request assigns them, or refuse them."""
+    if topic.replication_factor != -1:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set "
+            "to -1.",
+        )
+    if topic.num_partitions != -1:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    replication_factor: int | None = None
+    replicas: dict[int, list[int]] = {}
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in replicas:
+            raise _invalid_assignment(
+                f"Found multiple manual partition assignments for partition {index}"
+            )
+        check_assignment(
+            image.cluster, assignment.broker_ids, replication_factor=replication_factor
+        )
+        replication_factor = len(assignment.broker_ids)
+        check_some_replica_is_active(image.cluster, assignment.broker_ids, partition=index)
+        replicas[index] = assignment.broker_ids
+    if sorted(replicas) != list(range(len(replicas))):
+        raise _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
+    return [replicas[index] for index in range(len(replicas))]
+
+
+def placed_partitions(
+    image: MetadataImage,
+    *,
+    partition_count: int,
+    replication_factor: int,
+    context: ControllerContext,
+) -> list[list[int]]:
+    """Return the replicas of each partition as the controller places them, or refuse."""
+    partitions = place_partitions(
+        usable_brokers(image.cluster, context.sessions),
+        partition_count=partition_count,
+        replication_factor=replication_factor,
+        random=context.random,
+    )
+    for replicas in partitions:
+        if not any(image.cluster.is_broker_active(replica) for replica in replicas):
+            raise RequestError(ErrorCode.INVALID_REPLICATION_FACTOR, NOBODY_ACTIVE)
+    return partitions
+
+
+def new_partition(rules: ClusterRules, replicas: Sequence[int]) -> PartitionRegistration:
+    """Return a partition whose active replicas are in sync and led by the first of them."""
+    isr = tuple(replica for replica in replicas if rules.image.cluster.is_broker_active(replica))
+    return PartitionRegistration(
+        replicas=tuple(replicas),
+        directories=tuple(rules.default_directory(replica) for replica in replicas),
+        isr=isr,
+        leader=isr[0],
+    )
+
+
+def new_partition_record(
+    image: MetadataImage, partition: PartitionRegistration, *, topic_id: bytes, index: int
+) -> RecordAndVersion:
+    """Return the record that creates `partition`."""
+    version = image.metadata_version
+    record = partition_record(
+        partition,
+        topic_id=topic_id,
+        index=index,
+        version=version,
+        is_elr_enabled=image.features.is_elr_enabled,
+    )
+    return record, version.partition_record_version
+
+
+def _invalid_assignment(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,83 @@
+"""What an active controller does without being asked."""
+
+from __future__ import annotations
+
+from kvorum.controller.broker_changes import fence_broker
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.election import Election
+from kvorum.controller.leaderships import partitions_without_leader
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.messages.no_op_record import NoOpRecord
+
+
+def no_op() -> ControllerResult[None]:
+    """Return the record that keeps an idle log moving (``metadata.max.idle.interval.ms``)."""
+    return ControllerResult(None, ((NoOpRecord(), 0),))
+
+
+def fence_stale_broker(image: MetadataImage, context: ControllerContext) -> ControllerResult[bool]:
+    """Fence the broker that has been silent longest, if its session is over.
+
+    The answer tells whether there may be more: then call again at once.
+    """
+    expired = context.sessions.pop_expired(context.now_ms)
+    if expired is None:
+        return ControllerResult(response=False, is_atomic=False)
+    broker_id, epoch = expired
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None:
+        context.sessions.forget(broker_id)
+        return ControllerResult(response=True, is_atomic=False)
+    if broker.epoch != epoch:
+        return ControllerResult(response=True, is_atomic=False)
+    records = tuple(fence_broker(ClusterRules(image, context.settings), broker))
+    return ControllerResult(response=True, records=records, is_atomic=False)
+
+
+def elect_preferred_leaders(
+    image: MetadataImage, context: ControllerContext
+) -> ControllerResult[bool]:
+    """Give partitions back to their preferred leaders where those can lead.
+
+    The answer tells whether the limit of one run was hit: then call again at once.
+    """
+    rules = ClusterRules(image, context.settings)
+    limit = context.settings.elections_per_run_max
+    records: list[RecordAndVersion] = []
+    for topic, index, partition in image.topics.all_partitions():
+        if len(records) >= limit:
+            break
+        if partition.has_preferred_leader:
+            continue
+        change = rules.change(topic, index)
+        change.election = Election.PREFERRED
+        record = change.record()
+        if record is not None:
+            records.append(record)
+    return ControllerResult(len(records) >= limit, tuple(records), is_atomic=False)
+
+
+def elect_unclean_leaders(
+    image: MetadataImage, context: ControllerContext
+) -> ControllerResult[bool]:
+    """Elect out-of-sync leaders for leaderless partitions of topics that allow it.
+
+    The answer tells whether the limit of one run was hit: then call again at once.
+    """
+    rules = ClusterRules(image, context.settings)
+    limit = context.settings.elections_per_run_max
+    records: list[RecordAndVersion] = []
+    for topic, index in partitions_without_leader(image):
+        if len(records) >= limit:
+            break
+        if not rules.is_unclean_election_enabled(topic.name):
+            continue
+        change = rules.change(topic, index)
+        change.election = Election.UNCLEAN
+        record = change.record()
+        if record is not None:
+            records.append(record)
+    return ControllerResult(len(records) >= limit, tuple(records), is_atomic=False)

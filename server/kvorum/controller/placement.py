@@ -1,0 +1,190 @@
+"""Where the replicas of new partitions go: spread over racks first, then over brokers.
+
+The racks form a ring, and so do the brokers of each rack. Each partition starts one rack and one
+broker further than the one before it and takes its replicas from rack after rack. Its first
+replica is on an unfenced broker; within a rack unfenced brokers go before fenced ones. Once as
+many partitions were placed as there are unfenced brokers, the rings are shuffled, so that the
+same brokers do not follow each other for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.sessions import BrokerSessions
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class UsableBroker:
+    """A broker that may get replicas."""
+
+    id: int
+    rack: str | None
+    is_fenced: bool
+
+
+def usable_brokers(cluster: ClusterImage, sessions: BrokerSessions) -> list[UsableBroker]:
+    """Return the brokers that may get replicas, in order of id.
+
+    Brokers that are shutting down, or whose log directories are all cordoned, are left out.
+    """
+    return [
+        UsableBroker(broker.id, broker.rack, broker.is_fenced)
+        for broker in cluster.sorted_brokers()
+        if broker.has_uncordoned_directory
+        and not broker.is_in_controlled_shutdown
+        and not sessions.session(broker.id).is_shutting_down
+    ]
+
+
+def place_partitions(
+    brokers: Iterable[UsableBroker],
+    *,
+    partition_count: int,
+    replication_factor: int,
+    random: Random,
+) -> list[list[int]]:
+    """Return the replicas of each of `partition_count` partitions.
+
+    Raises `RequestError` INVALID_REPLICATION_FACTOR where that many replicas cannot be placed.
+    """
+    placer = _Placer(list(brokers), random)
+    placer.check(replication_factor)
+    return [placer.place(replication_factor) for _ in range(partition_count)]
+
+
+class _Ring:
+    """The brokers of a rack that are alike, handed out in turn and each once a partition."""
+
+    def __init__(self, brokers: list[int], random: Random) -> None:
+        self._brokers = sorted(brokers)
+        self._start = random.randrange(len(brokers)) if brokers else 0
+        self._taken_count = 0
+
+    def start_partition(self) -> None:
+        """Begin anew; a ring that gave a broker away the last time begins one further."""
+        if self._taken_count:
+            self._start = (self._start + 1) % len(self._brokers)
+        self._taken_count = 0
+
+    def take(self) -> int | None:
+        """Return the next broker, None when all were taken for this partition."""
+        if self._taken_count >= len(self._brokers):
+            return None
+        broker = self._brokers[(self._start + self._taken_count) % len(self._brokers)]
+        self._taken_count += 1
+        return broker
+
+    def shuffle(self, random: Random) -> None:
+        """Bring the brokers into another order."""
+        random.shuffle(self._brokers)
+
+
+class _Rack:
+    """The brokers of a rack: unfenced ones first."""
+
+    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
+        self.unfenced = _Ring([b.id for b in brokers if not b.is_fenced], random)
+        self.fenced = _Ring([b.id for b in brokers if b.is_fenced], random)
+
+    def take(self) -> int | None:
+        """Return the next broker, unfenced if there is one left."""
+        broker = self.unfenced.take()
+        return self.fenced.take() if broker is None else broker
+
+    def start_partition(self) -> None:
+        self.unfenced.start_partition()
+        self.fenced.start_partition()
+
+    def shuffle(self, random: Random) -> None:
+        self.unfenced.shuffle(random)
+        self.fenced.shuffle(random)
+
+
+class _Placer:
+    """Places one partition after the other."""
+
+    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
+        self._random = random
+        self._broker_count = len(brokers)
+        self._unfenced_count = sum(not broker.is_fenced for broker in brokers)
+        # No rack is a rack of its own, and the first one.
+        names = sorted(
+            {broker.rack for broker in brokers}, key=lambda name: (name is not None, name)
+        )
+        self._racks = [
+            _Rack([broker for broker in brokers if broker.rack == name], random) for name in names
+        ]
+        self._start = random.randrange(len(names)) if names else 0
+        self._placed_count = 0
+
+    def check(self, replication_factor: int) -> None:
+        """Raise `RequestError` unless that many replicas can be placed."""
+        if replication_factor <= 0:
+            raise _refusal(
+                f"Invalid replication factor {replication_factor}: "
+                "the replication factor must be positive."
+            )
+        if not self._unfenced_count:
+            raise _refusal(
+                "All brokers are currently fenced, or have all their log directories cordoned."
+            )
+        if replication_factor > self._broker_count:
+            raise _refusal(
+                f"The target replication factor of {replication_factor} cannot be reached "
+                f"because only {self._broker_count} broker(s) are registered or some brokers "
+                "have all their log directories cordoned."
+            )
+
+    def place(self, replication_factor: int) -> list[int]:
+        """Return the replicas of the next partition."""
+        if self._placed_count == self._unfenced_count and self._unfenced_count > 1:
+            self._shuffle()
+        for rack in self._racks:
+            rack.start_partition()
+        first_rack, first = self._take_first()
+        replicas = [first, *self._take_others(first_rack, replication_factor - 1)]
+        self._placed_count += 1
+        self._start = (self._start + 1) % len(self._racks)
+        return replicas
+
+    def _take_first(self) -> tuple[int, int]:
+        for step in range(len(self._racks)):
+            index = (self._start + step) % len(self._racks)
+            broker = self._racks[index].unfenced.take()
+            if broker is not None:
+                return index, broker
+        raise AssertionError("an unfenced broker was counted, but no rack has one")
+
+    def _take_others(self, first_rack: int, count: int) -> list[int]:
+        """Return `count` brokers, going round the racks; the first one sits one round out."""
+        others: list[int] = []
+        index = self._start
+        skip_rack: int | None = first_rack
+        while len(others) < count:
+            if index == skip_rack:
+                skip_rack = None
+            else:
+                broker = self._racks[index].take()
+                if broker is not None:
+                    others.append(broker)
+            index = (index + 1) % len(self._racks)
+        return others
+
+    def _shuffle(self) -> None:
+        self._random.shuffle(self._racks)
+        for rack in self._racks:
+            rack.shuffle(self._random)
+        self._placed_count = 0
+
+
+def _refusal(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REPLICATION_FACTOR, message)

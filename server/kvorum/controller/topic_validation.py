@@ -1,0 +1,92 @@
+"""What a new topic may be called, and how much one request may create."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable
+from typing import Final
+
+from kvorum.controller.errors import RequestError
+from kvorum.metadata.topics_image import TopicsImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
+
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+NAME_LENGTH_MAX: Final = 249
+LEGAL_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+
+
+def check_topic_name(name: str) -> None:
+    """Raise `RequestError` INVALID_TOPIC_EXCEPTION for a name no topic can have."""
+    reason = reason_name_is_illegal(name)
+    if reason is not None:
+        raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def reason_name_is_illegal(name: str) -> str | None:
+    """Return what is wrong with `name` as Kafka puts it, None where nothing is."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    if not LEGAL_CHARACTERS.issuperset(name):
+        return (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+class CollidingNames:
+    """Finds topics whose name differs from another only in '.' against '_'.
+
+    The metrics of such topics could not be told apart.
+    """
+
+    def __init__(self, topics: TopicsImage) -> None:
+        self._topics = topics
+        self._by_unified_name: dict[str, str] | None = None
+
+    def existing(self, name: str) -> str | None:
+        """Return an existing topic that `name` collides with, None where there is none."""
+        if not has_colliding_characters(name):
+            return None
+        if self._by_unified_name is None:
+            self._by_unified_name = {
+                unified_name(existing): existing
+                for existing in sorted(self._topics.ids, reverse=True)
+                if has_colliding_characters(existing)
+            }
+        return self._by_unified_name.get(unified_name(name))
+
+
+def has_colliding_characters(name: str) -> bool:
+    """Tell whether `name` holds a '.' or a '_'."""
+    return "." in name or "_" in name
+
+
+def unified_name(name: str) -> str:
+    """Return `name` as metrics write it."""
+    return name.replace(".", "_")
+
+
+def check_partition_total(
+    topics: Iterable[CreateTopicsRequest.CreatableTopic], *, partitions_default: int
+) -> None:
+    """Raise `RequestError` POLICY_VIOLATION where `topics` come to too many partitions."""
+    total = sum(_partition_count(topic, partitions_default) for topic in topics)
+    if total > PARTITIONS_PER_REQUEST_MAX:
+        raise RequestError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
+def _partition_count(topic: CreateTopicsRequest.CreatableTopic, partitions_default: int) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    if topic.num_partitions == -1:
+        return partitions_default
+    return max(topic.num_partitions, 0)

@@ -1,0 +1,244 @@
+"""UpdateFeatures (57): raise or lower the finalized level of features, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, unique
+
+from kvorum.controller.errors import RequestError
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, static_min_insync_replicas
+from kvorum.metadata.errors import UnknownFeatureError
+from kvorum.metadata.features import (
+    DISABLED,
+    ELR_VERSION_FEATURE,
+    KRAFT_VERSION_FEATURE,
+    VersionRange,
+    check_dependencies,
+)
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import (
+    LATEST_TESTING_METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    MINIMUM_METADATA_VERSION,
+    MetadataVersion,
+    metadata_changed_between,
+)
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+@unique
+class UpgradeType(IntEnum):
+    """How a level may change, with the numbers of the request."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """One feature's wanted level."""
+
+    name: str
+    level: int
+    upgrade_type: UpgradeType
+
+
+LAST_VERSION_WITH_RESULTS = 1
+
+
+def update_features(
+    image: MetadataImage, request: UpdateFeaturesRequest, context: ControllerContext
+) -> ControllerResult[UpdateFeaturesResponse]:
+    """Change every feature the request names, or none if one of them cannot change."""
+    updates = [
+        _Update(update.feature, update.max_version_level, _upgrade_type(update.upgrade_type))
+        for update in request.feature_updates
+    ]
+    proposed = image.features.all_levels() | {update.name: update.level for update in updates}
+    records: list[RecordAndVersion] = []
+    for update in updates:
+        try:
+            records.extend(_update_feature(image, update, proposed, context))
+        except RequestError as error:
+            return ControllerResult(_failure(error))
+    if any(update.name == ELR_VERSION_FEATURE and update.level > 0 for update in updates):
+        records = [*elr_safety_records(image, context), *records]
+    check_record_count(records)
+    return ControllerResult(
+        _success(request, context.api_version),
+        () if request.validate_only else tuple(records),
+    )
+
+
+def _upgrade_type(code: int) -> UpgradeType:
+    return UpgradeType(code) if code in list(UpgradeType) else UpgradeType.UNKNOWN
+
+
+def _failure(error: RequestError) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(
+        error_code=error.code,
+        error_message=(
+            "The update failed for all features since the following feature had an error: "
+            f"{error.message}"
+        ),
+    )
+
+
+def _success(request: UpdateFeaturesRequest, api_version: int) -> UpdateFeaturesResponse:
+    response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None)
+    if api_version <= LAST_VERSION_WITH_RESULTS:
+        response.results = [
+            UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature,
+                error_code=ErrorCode.NONE,
+                error_message=ErrorCode.NONE.default_message,
+            )
+            for update in request.feature_updates
+        ]
+    return response
+
+
+def _update_feature(
+    image: MetadataImage,
+    update: _Update,
+    proposed: Mapping[str, int],
+    context: ControllerContext,
+) -> list[RecordAndVersion]:
+    if update.upgrade_type is UpgradeType.UNKNOWN:
+        raise _invalid(update, "The controller does not support the given upgrade type.")
+    if update.level < 0:
+        raise _invalid(update, "A feature version cannot be less than 0.")
+    reason = reason_not_supported(image, update.name, update.level, context)
+    if reason is not None:
+        raise _invalid(update, reason)
+    is_kraft_version = update.name == KRAFT_VERSION_FEATURE
+    current = context.kraft_version if is_kraft_version else image.features.level(update.name)
+    _check_direction(update, current)
+    if is_kraft_version:
+        return _update_kraft_version(update, current)
+    if update.name == METADATA_VERSION_FEATURE:
+        _check_metadata_version(image.metadata_version, update)
+    else:
+        try:
+            check_dependencies(update.name, update.level, proposed)
+        except UnknownFeatureError as error:
+            raise _invalid(update, str(error)) from error
+    return [(FeatureLevelRecord(name=update.name, feature_level=update.level), 0)]
+
+
+def _check_direction(update: _Update, current: int) -> None:
+    if update.level < current and update.upgrade_type is UpgradeType.UPGRADE:
+        raise _invalid(
+            update,
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade.",
+        )
+    if update.level > current and update.upgrade_type is not UpgradeType.UPGRADE:
+        raise _invalid(update, "Can't downgrade to a newer version.")
+
+
+def _update_kraft_version(update: _Update, current: int) -> list[RecordAndVersion]:
+    """Accept the level that is in force; another one is the consensus layer's to set."""
+    if update.level == current:
+        return []
+    if update.upgrade_type is not UpgradeType.UPGRADE:
+        raise _invalid(update, "Can't downgrade the version of this feature.")
+    raise _invalid(update, "Upgrading kraft.version of a running quorum is not supported.")
+
+
+def _check_metadata_version(current: MetadataVersion, update: _Update) -> None:
+    try:
+        wanted = MetadataVersion(update.level)
+    except ValueError:
+        raise RequestError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Invalid metadata.version {update.level}. Valid versions are from "
+            f"{int(MINIMUM_METADATA_VERSION)} to {int(LATEST_TESTING_METADATA_VERSION)}.",
+        ) from None
+    if wanted >= current or not metadata_changed_between(current, wanted):
+        return
+    reason = (
+        "Unsafe metadata downgrade is not supported in this version."
+        if update.upgrade_type is UpgradeType.UNSAFE_DOWNGRADE
+        else "Refusing to perform the requested downgrade because it might delete metadata "
+        "information."
+    )
+    raise RequestError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {int(current)} to {int(wanted)}. {reason}",
+    )
+
+
+def reason_not_supported(
+    image: MetadataImage, name: str, level: int, context: ControllerContext
+) -> str | None:
+    """Return which node does not support `level` of the feature `name`, None where all do."""
+    settings = context.settings
+    local = settings.supported_features.get(name, DISABLED)
+    nodes = [(f"Local controller {settings.node_id}", local)]
+    nodes += [
+        (f"Broker {broker.id}", broker.supported_features.get(name, DISABLED))
+        for broker in image.cluster.sorted_brokers()
+    ]
+    controllers = image.cluster.controllers
+    are_controllers_known = image.metadata_version.supports_controller_registration
+    if are_controllers_known:
+        nodes += [
+            (f"Controller {node_id}", controllers[node_id].supported_features.get(name, DISABLED))
+            for node_id in sorted(controllers)
+            if node_id != settings.node_id
+        ]
+    for what, supported in nodes:
+        if level not in supported:
+            return _unsupported(what, supported)
+    if are_controllers_known:
+        for node_id in settings.quorum_voter_ids:
+            if node_id != settings.node_id and node_id not in controllers:
+                return f"controller {node_id} has not registered, and may not support this feature"
+    return None
+
+
+def _unsupported(what: str, supported: VersionRange) -> str:
+    if supported.max == 0:
+        return f"{what} does not support this feature."
+    return f"{what} only supports versions {supported}"
+
+
+def elr_safety_records(image: MetadataImage, context: ControllerContext) -> list[RecordAndVersion]:
+    """Return what makes min.insync.replicas the same on all brokers, as ELR needs it to be."""
+    records: list[RecordAndVersion] = []
+    if MIN_INSYNC_REPLICAS not in image.configs.of_cluster():
+        value = str(static_min_insync_replicas(context.settings.static_configs))
+        records.append((_min_insync_replicas(broker="", value=value), 0))
+    for resource_type, name in sorted(image.configs.resources):
+        is_broker = resource_type == ResourceType.BROKER and name
+        if is_broker and MIN_INSYNC_REPLICAS in image.configs.of(resource_type, name):
+            records.append((_min_insync_replicas(broker=name, value=None), 0))
+    return records
+
+
+def _min_insync_replicas(*, broker: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=ResourceType.BROKER,
+        resource_name=broker,
+        name=MIN_INSYNC_REPLICAS,
+        value=value,
+    )
+
+
+def _invalid(update: _Update, reason: str) -> RequestError:
+    return RequestError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {update.level} for feature {update.name}. {reason}",
+    )

@@ -1,0 +1,115 @@
+"""What a topic's configuration comes to: its own values, then the brokers', then the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.metadata.config_definitions import (
+    TOPIC_CONFIGS,
+    ConfigDefinition,
+    convert_to_text,
+    default_value,
+)
+from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+
+
+@unique
+class ConfigSource(IntEnum):
+    """Where a value comes from, with the numbers of the responses."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """One key with the value in force and where it comes from."""
+
+    definition: ConfigDefinition
+    value: str | None
+    source: ConfigSource
+
+    @property
+    def name(self) -> str:
+        """The key."""
+        return self.definition.name
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigLayers:
+    """The values of broker keys that stand behind topic keys, the strongest layer first."""
+
+    node: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cluster: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    static: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def broker_layers(
+    configs: ConfigsImage, *, node_id: int, static: Mapping[str, str]
+) -> BrokerConfigLayers:
+    """Return the layers as node `node_id`, whose properties file says `static`, sees them."""
+    return BrokerConfigLayers(
+        node=configs.of(ResourceType.BROKER, str(node_id)),
+        cluster=configs.of_cluster(),
+        static=static,
+    )
+
+
+def effective_topic_config(
+    name: str, topic: Mapping[str, str], layers: BrokerConfigLayers
+) -> EffectiveConfig:
+    """Return the value in force of the topic key `name`, `topic` being the topic's own values."""
+    definition = TOPIC_CONFIGS[name]
+    if name in topic:
+        return EffectiveConfig(definition, topic[name], ConfigSource.TOPIC)
+    for source, values in (
+        (ConfigSource.DYNAMIC_BROKER, layers.node),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, layers.cluster),
+        (ConfigSource.STATIC_BROKER, layers.static),
+    ):
+        for synonym, factor in TOPIC_SYNONYMS.get(name, ()):
+            if synonym in values:
+                return EffectiveConfig(definition, _scaled(values[synonym], factor), source)
+    return EffectiveConfig(
+        definition, convert_to_text(default_value(definition)), ConfigSource.DEFAULT
+    )
+
+
+def effective_topic_configs(
+    topic: Mapping[str, str], layers: BrokerConfigLayers
+) -> list[EffectiveConfig]:
+    """Return every topic key with its value in force, by name.
+
+    Internal keys appear only where the topic sets them.
+    """
+    return [
+        effective_topic_config(name, topic, layers)
+        for name in sorted(TOPIC_CONFIGS)
+        if name in topic or not TOPIC_CONFIGS[name].is_internal
+    ]
+
+
+def static_min_insync_replicas(static: Mapping[str, str]) -> int:
+    """Return min.insync.replicas as a node's properties file leaves it."""
+    config = effective_topic_config(MIN_INSYNC_REPLICAS, {}, BrokerConfigLayers(static=static))
+    return int(config.value or 1)
+
+
+def _scaled(text: str, factor: int) -> str:
+    """Return hours or minutes as milliseconds."""
+    return text if factor == 1 else str(int(text.strip()) * factor)
