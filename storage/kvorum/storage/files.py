@@ -100,10 +100,6 @@ class FileSystem(Protocol):
         """Leave the owner the right to read, and nobody any other."""
         ...
 
-    def modified_ms(self, path: Path) -> int:
-        """Return when the file was last written, in milliseconds since the epoch."""
-        ...
-
     def sync_directory(self, directory: Path) -> None:
         """Return once the names in `directory` are durable."""
         ...
@@ -235,10 +231,6 @@ class RealFileSystem:
     def make_read_only(self, path: Path) -> None:
         """Leave the owner the right to read, and nobody any other."""
         path.chmod(0o400)
-
-    def modified_ms(self, path: Path) -> int:
-        """Return when the file was last written, in milliseconds since the epoch."""
-        return path.stat().st_mtime_ns // 1_000_000
 
     def sync_directory(self, directory: Path) -> None:
         """Return once the names in `directory` are durable."""

@@ -110,6 +110,4 @@ def _escaped(text: str, *, all_blanks: bool) -> str:
 
 def _unicode_escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(
-        f"\\u{int.from_bytes(units[at : at + 2]):04X}" for at in range(0, len(units), 2)
-    )
+    return "".join(f"\\u{int.from_bytes(units[at : at + 2]):04X}" for at in range(0, len(units), 2))

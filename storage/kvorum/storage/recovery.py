@@ -124,18 +124,26 @@ class _Recovery:
         for index, segment in enumerate(self.segments):
             self._check_neighbour(index)
             self._scan(segment, later=self.segments[index + 1 :])
-        self._check_end()
+            if self._torn_tail is not None:
+                break
         self._check_epochs()
+        self._drop_segments_behind_tail()
+        self._check_end()
         rebuilt = [path for segment in self.segments for path in self._repair(segment)]
         return RecoveredLog(self.segments, self._epochs, self._torn_tail, tuple(rebuilt))
+
+    def _drop_segments_behind_tail(self) -> None:
+        """Remove segments, empty ones, that were begun behind a batch that is torn."""
+        torn = self._torn_tail
+        while torn is not None and self.segments[-1].path != torn.file:
+            self.segments.pop().mark_deleted()
 
     def _check_neighbour(self, index: int) -> None:
         """Check that a segment begins where the one before it ended."""
         if index == 0:
             return
         segment, before = self.segments[index], self.segments[index - 1]
-        is_rest_of_torn = self._torn_tail is not None
-        if before.end_offset != segment.base_offset and not is_rest_of_torn:
+        if before.end_offset != segment.base_offset:
             problem = (
                 f"the log has no offsets {before.end_offset} to {segment.base_offset - 1}: "
                 f"{before.path.name} ends before them"
@@ -160,8 +168,8 @@ class _Recovery:
                 self._judge(segment, bad, end=end, later=later)
 
     def _note_epoch(self, segment: Segment, position: int, epoch: int) -> None:
-        latest = self._epochs.latest_epoch
-        if latest is not None and epoch < latest:
+        latest = self._epochs.latest_epoch or 0
+        if epoch < latest:
             problem = f"a batch of leader epoch {epoch} follows one of epoch {latest}"
             raise segment.damage(problem, position)
         self._epochs.assign(epoch, segment.end_offset)

@@ -23,9 +23,7 @@ from kvorum.storage.errors import CorruptSnapshotError
 from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshots import SnapshotStore
 
-_ADVICE = (
-    "Restore the file, or empty the directory and let the node fetch log and snapshot anew"
-)
+_ADVICE = "Restore the file, or empty the directory and let the node fetch log and snapshot anew"
 
 
 class SnapshotBytes(Protocol):
