@@ -1,0 +1,256 @@
+"""A client's connection to a Kafka node: versions are agreed on first, then requests are pipelined.
+
+::
+
+    ClientConnectionError            nothing more can be had from this connection, unless it says so
+    ├── ConnectFailedError           nobody there, or not in time
+    ├── ConnectionLostError          it broke, or the peer sent what is no response
+    ├── RequestTimedOutError         no response in time; the connection is closed
+    └── NoCommonVersionError         the peer does not speak this API as we do; the connection lives
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Self, TypeVar
+
+from kvorum.wire.apis import response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import DecodeError, WireError
+from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.primitives import Message
+
+API_VERSIONS_KEY = 18
+API_VERSIONS_VERSION = 4
+"""What real clients of 4.3.1 begin with; version 5 adds fields we have no use for."""
+RESPONSE_BYTES_MAX = 100 * 1024 * 1024
+"""As socket.request.max.bytes is by default: nothing in this protocol needs more."""
+CLIENT_SOFTWARE_NAME = "kvorum"
+CLIENT_SOFTWARE_VERSION = "0.1.0"
+_SIZE = struct.Struct(">i")
+_CORRELATION_ID = struct.Struct(">i")
+_CORRELATION_ID_MAX = 2**31 - 1
+
+Response = TypeVar("Response", bound=Message)
+
+
+class ClientConnectionError(Exception):
+    """The base of everything that can go wrong with a client's connection."""
+
+
+class ConnectFailedError(ClientConnectionError):
+    """There is no connection to be had to an address, or not in time."""
+
+
+class ConnectionLostError(ClientConnectionError):
+    """The connection ended, by the peer, by us, or because what came over it made no sense."""
+
+
+class RequestTimedOutError(ClientConnectionError):
+    """A response did not come in time; the connection was closed."""
+
+
+class NoCommonVersionError(ClientConnectionError):
+    """Client and peer have no version of an API in common; other requests may go on."""
+
+
+class ClientConnection:
+    """One connection to one node, made with `ClientConnection.open`.
+
+    Requests may be sent while others wait for their responses. After the first failure but
+    NoCommonVersionError the connection is closed for good: make another one.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client_id: str
+    ) -> None:
+        self.client_id = client_id
+        self._reader = reader
+        self._writer = writer
+        self._next_correlation_id = 0
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
+        self._failure: ClientConnectionError | None = None
+        self._receiving = asyncio.create_task(self._receive())
+
+    @classmethod
+    async def open(cls, *, host: str, port: int, client_id: str, timeout_ms: int) -> Self:
+        """Connect and ask for the peer's versions, all within `timeout_ms`."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                reader, writer = await asyncio.open_connection(host, port)
+                connection = cls(reader, writer, client_id=client_id)
+                try:
+                    await connection._agree_on_versions()
+                except BaseException:
+                    connection.abort()
+                    raise
+        except TimeoutError as error:
+            message = f"no connection to {host}:{port} within {timeout_ms} ms"
+            raise ConnectFailedError(message) from error
+        except (OSError, UnicodeError) as error:
+            raise ConnectFailedError(f"no connection to {host}:{port}: {error}") from error
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._failure is None
+
+    @property
+    def peer_versions(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and highest version the peer offers of each API key."""
+        return self._versions
+
+    def version_for(self, message: type[Message]) -> int:
+        """Return the highest common version of a request; raises NoCommonVersionError."""
+        key = -1 if message.API_KEY is None else message.API_KEY
+        offered = self._versions.get(key)
+        if offered is None:
+            raise NoCommonVersionError(f"the peer does not offer {message.NAME}")
+        version = min(offered[1], message.MAX_VERSION)
+        if version < max(offered[0], message.MIN_VERSION):
+            raise NoCommonVersionError(
+                f"the peer offers {message.NAME} {offered[0]} to {offered[1]}, "
+                f"not {message.MIN_VERSION} to {message.MAX_VERSION}"
+            )
+        return version
+
+    async def request(
+        self,
+        message: Message,
+        kind: type[Response],
+        *,
+        timeout_ms: int,
+        version: int | None = None,
+    ) -> Response:
+        """Send a request in the highest common version, or `version`; return its response.
+
+        `kind` is the class of the response. Raises the errors of this module; a message that
+        cannot be written in the common version raises `EncodeError` and leaves the connection open.
+        """
+        chosen = self.version_for(type(message)) if version is None else version
+        frame = await self._exchange(message, version=chosen, timeout_ms=timeout_ms)
+        try:
+            return decode_response_frame(frame, response_class=kind, version=chosen)[1]
+        except WireError as error:
+            raise self._fail(ConnectionLostError(f"not a response: {error}")) from error
+
+    async def request_any(self, message: Message, *, timeout_ms: int) -> Message:
+        """Send a request whose response class is found by its API key."""
+        key = -1 if message.API_KEY is None else message.API_KEY
+        return await self.request(message, response_class(key), timeout_ms=timeout_ms)
+
+    async def close(self) -> None:
+        """Close the connection; requests still waiting fail with ConnectionLostError."""
+        self.abort()
+        with suppress(asyncio.CancelledError, OSError):
+            await self._receiving
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    def abort(self) -> None:
+        """Close the connection without waiting for that to be over."""
+        self._fail(ConnectionLostError("the connection was closed"))
+
+    async def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> bytes:
+        if self._failure is not None:
+            raise self._failure
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
+        frame = encode_request_frame(
+            message, version=version, correlation_id=correlation_id, client_id=self.client_id
+        )
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = answer
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                self._writer.write(with_size(frame))
+                await self._writer.drain()
+                return await answer
+        except TimeoutError as error:
+            problem = f"no response to {message.NAME} within {timeout_ms} ms"
+            raise self._fail(RequestTimedOutError(problem)) from error
+        except OSError as error:
+            raise self._fail(ConnectionLostError(f"the connection broke: {error}")) from error
+        finally:
+            self._waiting.pop(correlation_id, None)
+            if answer.done() and not answer.cancelled():
+                # Whoever gave up waiting will not look at a failure any more.
+                answer.exception()
+
+    async def _agree_on_versions(self) -> None:
+        version = API_VERSIONS_VERSION
+        response = await self._ask_versions(version)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            offered = {one.api_key: one for one in response.api_keys}
+            peer = offered.get(API_VERSIONS_KEY)
+            version = min(version, peer.max_version) if peer is not None else 0
+            response = await self._ask_versions(version)
+        if response.error_code != ErrorCode.NONE:
+            problem = f"the peer answered ApiVersions with error {response.error_code}"
+            raise ConnectFailedError(problem)
+        self._versions = MappingProxyType(
+            {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
+        )
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        """Ask in `version`; a peer that does not know it answers in version 0, with an error."""
+        request = ApiVersionsRequest(
+            client_software_name=CLIENT_SOFTWARE_NAME,
+            client_software_version=CLIENT_SOFTWARE_VERSION,
+        )
+        # The caller's own limit of time is in force, and it is shorter.
+        frame = await self._exchange(request, version=version, timeout_ms=3_600_000)
+        try:
+            read_version = version
+            if _error_code_of(frame) == ErrorCode.UNSUPPORTED_VERSION:
+                read_version = 0
+            return decode_response_frame(
+                frame, response_class=ApiVersionsResponse, version=read_version
+            )[1]
+        except WireError as error:
+            raise ConnectFailedError(f"the peer does not speak Kafka's protocol: {error}") from error
+
+    async def _receive(self) -> None:
+        """Hand each response to whoever waits for it, until the connection ends."""
+        try:
+            while self._failure is None:
+                frame = await self._read_frame()
+                (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+                answer = self._waiting.get(correlation_id)
+                if answer is not None and not answer.done():
+                    answer.set_result(frame)
+        except asyncio.IncompleteReadError:
+            self._fail(ConnectionLostError("the peer closed the connection"))
+        except (OSError, DecodeError) as error:
+            self._fail(ConnectionLostError(f"the connection broke: {error}"))
+
+    async def _read_frame(self) -> bytes:
+        (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
+        if not _CORRELATION_ID.size <= size <= RESPONSE_BYTES_MAX:
+            raise DecodeError("response", f"a frame of {size} bytes")
+        return await self._reader.readexactly(size)
+
+    def _fail(self, error: ClientConnectionError) -> ClientConnectionError:
+        """Close because of `error`, unless that has happened; everyone who waits is told."""
+        if self._failure is None:
+            self._failure = error
+            self._writer.close()
+            self._receiving.cancel()
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(error)
+        return error
+
+
+def _error_code_of(frame: bytes) -> int:
+    """Return the error code of an ApiVersions response, which comes first in every version."""
+    if len(frame) < _CORRELATION_ID.size + 2:
+        return ErrorCode.NONE
+    return int.from_bytes(frame[4:6], "big", signed=True)
