@@ -18,7 +18,9 @@ _PYTHON_TYPES = {
 def python_type(message: MessageSpec, field: Field) -> str:
     """The annotation of a field's attribute; covers every version."""
     name = field.type.name
-    found = class_name(message.name, name) if field.type.is_struct else _PYTHON_TYPES.get(name, "int")
+    found = (
+        class_name(message.name, name) if field.type.is_struct else _PYTHON_TYPES.get(name, "int")
+    )
     if field.type.is_array:
         found = f"list[{found}]"
     is_nullable = field.nullable or field.has_null_default

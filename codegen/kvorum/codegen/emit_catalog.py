@@ -61,7 +61,9 @@ def _api_row(spec: MessageSpec) -> str:
 def emit_error_codes(facts: Sequence[ErrorCodeFact]) -> str:
     """Return the module with the enum of error codes."""
     lines = Lines()
-    lines.add(MARK, '"""Error codes of the protocol, with the message Kafka gives by default."""', "")
+    lines.add(
+        MARK, '"""Error codes of the protocol, with the message Kafka gives by default."""', ""
+    )
     lines.add("from __future__ import annotations", "", "from enum import IntEnum", "", "")
     with lines.block("class ErrorCode(IntEnum):"):
         lines.add('"""An error code; codes of newer releases stay plain integers."""', "")

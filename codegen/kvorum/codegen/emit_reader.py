@@ -39,7 +39,9 @@ class ReaderEmitter:
             self._emit_array()
 
     def _emit_root(self) -> None:
-        head = f"def {reader_name(self._layout)}(data: bytes, pos: int) -> tuple[{self._class}, int]:"
+        head = (
+            f"def {reader_name(self._layout)}(data: bytes, pos: int) -> tuple[{self._class}, int]:"
+        )
         with self._lines.block(head):
             self._prologue()
             self._body()
@@ -190,7 +192,9 @@ class ReaderEmitter:
         """Refuse a count whose elements cannot all fit in what is left."""
         needed = f"n * {bytes_min}" if bytes_min > 1 else "n"
         with self._lines.block(f"if {needed} > size - pos:"):
-            self._lines.add(f'check_length({needed}, pos, size, what="{json_name(each.field.name)}")')
+            self._lines.add(
+                f'check_length({needed}, pos, size, what="{json_name(each.field.name)}")'
+            )
 
     def _loop(self, each: FieldLayout, target: str) -> None:
         """Strings, bytes and uuids, one by one; elements are never null."""
@@ -203,7 +207,12 @@ class ReaderEmitter:
                 self._lines.add(f"{target}.append(data[pos : pos + 16])", "pos += 16")
                 return
             self._length(each, is_string=kind == "string")
-            self._slice("element", kind, end="pos + n - 1" if each.is_compact else "pos + n", name=each.field.name)
+            self._slice(
+                "element",
+                kind,
+                end="pos + n - 1" if each.is_compact else "pos + n",
+                name=each.field.name,
+            )
             self._lines.add(f"{target}.append(element)")
 
     @staticmethod

@@ -114,9 +114,7 @@ def read_error_codes(folder: Path) -> list[ErrorCodeFact]:
     return [ErrorCodeFact(str(row["name"]), int(row["code"]), row["message"]) for row in rows]
 
 
-def _write(
-    folder: Path, schemas: Mapping[str, JsonObject], codes: Iterable[ErrorCodeFact]
-) -> None:
+def _write(folder: Path, schemas: Mapping[str, JsonObject], codes: Iterable[ErrorCodeFact]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("*.json"):
         stale.unlink()

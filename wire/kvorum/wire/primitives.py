@@ -28,6 +28,7 @@ Write: TypeAlias = Callable[[bytes | memoryview], object]
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 Writer: TypeAlias = Callable[[Any, Write, int], None]
 
+
 class New(Protocol):
     """Make an object without running its `__init__`: the reader sets every field itself."""
 

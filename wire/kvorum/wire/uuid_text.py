@@ -29,7 +29,9 @@ def uuid_to_text(value: bytes) -> str:
 def uuid_from_text(text: str) -> bytes:
     """Return the uuid that `text` spells; raises `ValueError` for anything else."""
     if len(text) > 24:
-        message = f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID"
+        message = (
+            f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID"
+        )
         raise ValueError(message)
     try:
         value = base64.b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)

@@ -1,0 +1,68 @@
+"""Which APIs and metadata records there are, and the classes that carry them.
+
+The facts come from the schemas; classes are imported when they are asked for, so that who needs one
+message pays for one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kvorum.wire.api_table import API_ROWS, MODULES, RECORD_ROWS
+
+if TYPE_CHECKING:
+    from kvorum.wire.primitives import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSpec:
+    """One API: its key, its versions, and where it may be asked.
+
+    `flexible_from` is the first version with compact encodings, 32768 if none has them.
+    `listeners` holds `broker`, `controller` or both. With `is_latest_version_unstable`, the highest
+    version is not offered unless unstable APIs are enabled.
+    """
+
+    key: int
+    name: str
+    module: str
+    min_version: int
+    max_version: int
+    flexible_from: int
+    listeners: tuple[str, ...]
+    is_latest_version_unstable: bool
+
+    @property
+    def max_stable_version(self) -> int:
+        """The highest version that is offered by default; below `min_version` if none is."""
+        return self.max_version - self.is_latest_version_unstable
+
+
+API_SPECS: Mapping[int, ApiSpec] = MappingProxyType({row[0]: ApiSpec(*row) for row in API_ROWS})
+METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row in RECORD_ROWS})
+
+
+def message_class(name: str) -> type[Message]:
+    """Return the class of the message called `name`; `KeyError` if there is none."""
+    module = importlib.import_module(f"kvorum.wire.messages.{MODULES[name]}")
+    found: type[Message] = getattr(module, name)
+    return found
+
+
+def request_class(key: int) -> type[Message]:
+    """Return the request class of an API key; `KeyError` if it is unknown."""
+    return message_class(f"{API_SPECS[key].name}Request")
+
+
+def response_class(key: int) -> type[Message]:
+    """Return the response class of an API key; `KeyError` if it is unknown."""
+    return message_class(f"{API_SPECS[key].name}Response")
+
+
+def record_class(key: int) -> type[Message]:
+    """Return the class of a record of the cluster metadata log; `KeyError` if it is unknown."""
+    return message_class(METADATA_RECORDS[key])

@@ -1,0 +1,106 @@
+"""Headers of requests and responses, and whole frames.
+
+A frame is a header and a body; on a connection an int32 size goes before it, which is not counted
+and, unless a name here says otherwise, not included.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, TypeVar
+
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.errors import DecodeError, UnsupportedVersionError
+from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.messages.response_header import ResponseHeader
+
+if TYPE_CHECKING:
+    from kvorum.wire.primitives import Message
+
+API_VERSIONS_KEY = 18
+Response = TypeVar("Response", bound="Message")
+_KEY_AND_VERSION = struct.Struct(">hh")
+_SIZE = struct.Struct(">i")
+
+
+def request_header_version(key: int, version: int) -> int:
+    """Return the version of the header before a request: 2 if it is flexible, else 1."""
+    return 2 if version >= _flexible_from(key) else 1
+
+
+def response_header_version(key: int, version: int) -> int:
+    """Return the version of the header before a response.
+
+    ApiVersions answers with version 0 always: who asks does not know yet what the other speaks.
+    """
+    if key == API_VERSIONS_KEY:
+        return 0
+    return 1 if version >= _flexible_from(key) else 0
+
+
+def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """Return the header of a request frame, and where its body starts.
+
+    Raises `UnsupportedVersionError` for an API key that does not exist, `DecodeError` for bytes
+    that are no header. The API version is not checked, so that ApiVersions can answer any.
+    """
+    if len(frame) < _KEY_AND_VERSION.size:
+        raise DecodeError("RequestHeader", "ends too early", offset=len(frame))
+    key, version = _KEY_AND_VERSION.unpack_from(frame, 0)
+    return RequestHeader.decode_from(frame, 0, request_header_version(key, version))
+
+
+def decode_request_frame(frame: bytes) -> tuple[RequestHeader, memoryview]:
+    """Return the header of a request frame and a view of its body."""
+    header, end = decode_request_header(frame)
+    return header, memoryview(frame)[end:]
+
+
+def encode_request_frame(
+    request: Message, *, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Return header and body of a request."""
+    key = _key_of(request)
+    header = RequestHeader(key, version, correlation_id, client_id)
+    return header.encode(request_header_version(key, version)) + request.encode(version)
+
+
+def encode_response_frame(response: Message, *, version: int, correlation_id: int) -> bytes:
+    """Return header and body of a response."""
+    header = ResponseHeader(correlation_id)
+    header_version = response_header_version(_key_of(response), version)
+    return header.encode(header_version) + response.encode(version)
+
+
+def decode_response_frame(
+    frame: bytes, *, response_class: type[Response], version: int
+) -> tuple[ResponseHeader, Response]:
+    """Return header and body of a response frame; raises `DecodeError`."""
+    key = response_class.API_KEY
+    if key is None:
+        raise TypeError(f"{response_class.NAME} is no response")
+    header, end = ResponseHeader.decode_from(frame, 0, response_header_version(key, version))
+    response, body_end = response_class.decode_from(frame, end, version)
+    if body_end != len(frame):
+        raise DecodeError(
+            response_class.NAME, f"{len(frame) - body_end} bytes too many", offset=body_end
+        )
+    return header, response
+
+
+def with_size(frame: bytes) -> bytes:
+    """Return the frame as it goes over a connection, its size before it."""
+    return _SIZE.pack(len(frame)) + frame
+
+
+def _flexible_from(key: int) -> int:
+    spec = API_SPECS.get(key)
+    if spec is None:
+        raise UnsupportedVersionError(f"there is no API with key {key}")
+    return spec.flexible_from
+
+
+def _key_of(message: Message) -> int:
+    if message.API_KEY is None:
+        raise TypeError(f"{message.NAME} is no request or response")
+    return message.API_KEY
