@@ -59,7 +59,7 @@ def _bootstrap_records(
 
 
 def _cluster_min_insync_replicas(settings: ControllerSettings) -> ConfigRecord:
-    """Return the record that pins min.insync.replicas, which ELR needs to be the same everywhere."""
+    """Return the record that pins min.insync.replicas for all brokers, as ELR needs it."""
     return ConfigRecord(
         resource_type=ResourceType.BROKER,
         resource_name="",

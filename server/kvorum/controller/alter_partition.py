@@ -19,14 +19,22 @@ from kvorum.metadata.partition import (
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kvorum.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponseTopicData,
+)
+from kvorum.wire.messages.alter_partition import (
+    AlterPartitionRequestPartitionData as PartitionRequest,
+)
+from kvorum.wire.messages.alter_partition import (
+    AlterPartitionResponsePartitionData as PartitionResponse,
+)
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
 FIRST_VERSION_WITH_BROKER_EPOCHS = 3
 UNKNOWN_BROKER_EPOCH = -1
 
-PartitionRequest = AlterPartitionRequest.PartitionData
-PartitionResponse = AlterPartitionResponse.PartitionData
 
 InSync = list[tuple[int, int]]
 """The id and the epoch of each broker of a proposed ISR."""
@@ -58,7 +66,7 @@ def alter_partition(
             for wanted in topic_request.partitions
         ]
         response.topics.append(
-            AlterPartitionResponse.TopicData(topic_id=topic_request.topic_id, partitions=answers)
+            AlterPartitionResponseTopicData(topic_id=topic_request.topic_id, partitions=answers)
         )
     return ControllerResult(response, tuple(records), is_atomic=False)
 

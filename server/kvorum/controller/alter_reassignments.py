@@ -19,10 +19,15 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-
-ReassignablePartition = AlterPartitionReassignmentsRequest.ReassignablePartition
-ReassignableTopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
-ReassignablePartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequestReassignablePartition as ReassignablePartition,
+)
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponseReassignablePartitionResponse as PartitionAnswer,
+)
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponseReassignableTopicResponse as TopicAnswer,
+)
 
 
 def alter_partition_reassignments(
@@ -31,13 +36,11 @@ def alter_partition_reassignments(
     """Start, change or cancel the reassignment of each partition on its own."""
     rules = ClusterRules(image, context.settings)
     records: list[RecordAndVersion] = []
-    topics: list[ReassignableTopicResponse] = []
+    topics: list[TopicAnswer] = []
     for topic in request.topics:
-        answers: list[ReassignablePartitionResponse] = []
+        answers: list[PartitionAnswer] = []
         for target in topic.partitions:
-            answer = ReassignablePartitionResponse(
-                partition_index=target.partition_index, error_message=None
-            )
+            answer = PartitionAnswer(partition_index=target.partition_index, error_message=None)
             try:
                 record = _alter(
                     rules,
@@ -49,7 +52,7 @@ def alter_partition_reassignments(
             except RequestError as error:
                 answer.error_code, answer.error_message = error.code, error.message
             answers.append(answer)
-        topics.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
+        topics.append(TopicAnswer(name=topic.name, partitions=answers))
     check_record_count(records)
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,

@@ -16,10 +16,15 @@ from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
-
-DirectoryAnswer = AssignReplicasToDirsResponse.DirectoryData
-TopicAnswer = AssignReplicasToDirsResponse.TopicData
-PartitionAnswer = AssignReplicasToDirsResponse.PartitionData
+from kvorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsResponseDirectoryData as DirectoryAnswer,
+)
+from kvorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsResponsePartitionData as PartitionAnswer,
+)
+from kvorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsResponseTopicData as TopicAnswer,
+)
 
 
 def assign_replicas_to_directories(

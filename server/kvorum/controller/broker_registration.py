@@ -21,7 +21,11 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_broker_record import (
+    RegisterBrokerRecord,
+    RegisterBrokerRecordBrokerEndpoint,
+    RegisterBrokerRecordBrokerFeature,
+)
 from kvorum.wire.uuid_text import uuid_to_text
 
 SECURITY_PROTOCOLS: Final = frozenset(range(4))
@@ -178,7 +182,7 @@ def _registration_record(
         incarnation_id=request.incarnation_id,
         broker_epoch=existing.epoch if existing else -1,
         end_points=[
-            RegisterBrokerRecord.BrokerEndpoint(
+            RegisterBrokerRecordBrokerEndpoint(
                 name=listener.name,
                 host=listener.host,
                 port=listener.port,
@@ -187,7 +191,7 @@ def _registration_record(
             for listener in request.listeners
         ],
         features=[
-            RegisterBrokerRecord.BrokerFeature(
+            RegisterBrokerRecordBrokerFeature(
                 name=feature.name,
                 min_supported_version=feature.min_supported_version,
                 max_supported_version=feature.max_supported_version,

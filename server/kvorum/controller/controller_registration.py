@@ -12,7 +12,11 @@ from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
+from kvorum.wire.messages.register_controller_record import (
+    RegisterControllerRecord,
+    RegisterControllerRecordControllerEndpoint,
+    RegisterControllerRecordControllerFeature,
+)
 
 
 def register_controller(
@@ -31,7 +35,7 @@ def register_controller(
         incarnation_id=request.incarnation_id,
         zk_migration_ready=False,
         end_points=[
-            RegisterControllerRecord.ControllerEndpoint(
+            RegisterControllerRecordControllerEndpoint(
                 name=listener.name,
                 host=listener.host,
                 port=listener.port,
@@ -40,7 +44,7 @@ def register_controller(
             for listener in request.listeners
         ],
         features=[
-            RegisterControllerRecord.ControllerFeature(
+            RegisterControllerRecordControllerFeature(
                 name=feature.name,
                 min_supported_version=feature.min_supported_version,
                 max_supported_version=feature.max_supported_version,

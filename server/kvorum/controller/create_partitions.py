@@ -23,9 +23,12 @@ from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
-
-CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
-CreatePartitionsTopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
+from kvorum.wire.messages.create_partitions import (
+    CreatePartitionsRequestCreatePartitionsTopic as CreatePartitionsTopic,
+)
+from kvorum.wire.messages.create_partitions import (
+    CreatePartitionsResponseCreatePartitionsTopicResult as CreatePartitionsTopicResult,
+)
 
 
 def create_partitions(

@@ -34,12 +34,17 @@ from kvorum.metadata.effective_configs import broker_layers, effective_topic_con
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsResponseCreatableTopicConfigs,
+)
+from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopic as CreatableTopic
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsResponseCreatableTopicResult as CreatableTopicResult,
+)
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import random_uuid
-
-CreatableTopic = CreateTopicsRequest.CreatableTopic
-CreatableTopicResult = CreateTopicsResponse.CreatableTopicResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +206,12 @@ def _partitions(
 
 def _effective_configs(
     image: MetadataImage, topic: CreatableTopic, context: ControllerContext
-) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
+) -> list[CreateTopicsResponseCreatableTopicConfigs]:
     settings = context.settings
     layers = broker_layers(image.configs, node_id=settings.node_id, static=settings.static_configs)
     own = {config.name: config.value or "" for config in topic.configs}
     return [
-        CreateTopicsResponse.CreatableTopicConfigs(
+        CreateTopicsResponseCreatableTopicConfigs(
             name=config.name,
             value=None if config.definition.is_sensitive else config.value,
             read_only=False,

@@ -14,11 +14,16 @@ from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestDeleteTopicState,
+    DeleteTopicsResponse,
+)
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsResponseDeletableTopicResult as DeletableTopicResult,
+)
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.uuid_text import ZERO_UUID
-
-DeletableTopicResult = DeleteTopicsResponse.DeletableTopicResult
 
 FIRST_VERSION_WITH_DISABLED_CODE: Final = 3
 
@@ -91,7 +96,7 @@ def _sort_out(request: DeleteTopicsRequest) -> _Wanted:
     return wanted
 
 
-def _contradiction(topic: DeleteTopicsRequest.DeleteTopicState) -> DeletableTopicResult:
+def _contradiction(topic: DeleteTopicsRequestDeleteTopicState) -> DeletableTopicResult:
     message = (
         "Neither topic name nor id were specified."
         if topic.name is None

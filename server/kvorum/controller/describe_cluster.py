@@ -9,7 +9,11 @@ from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeClusterResponseDescribeClusterBroker,
+)
 
 ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
 CONTROLLER_ENDPOINT: Final = 2
@@ -27,12 +31,12 @@ def describe_cluster(
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
     _check_endpoint_type(request.endpoint_type, context.api_version)
-    nodes: list[DescribeClusterResponse.DescribeClusterBroker] = []
+    nodes: list[DescribeClusterResponseDescribeClusterBroker] = []
     for controller_id in sorted(image.cluster.controllers):
         endpoint = image.cluster.controllers[controller_id].endpoint(context.listener)
         if endpoint is not None:
             nodes.append(
-                DescribeClusterResponse.DescribeClusterBroker(
+                DescribeClusterResponseDescribeClusterBroker(
                     broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
                 )
             )

@@ -14,11 +14,14 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from kvorum.wire.messages.elect_leaders import (
+    ElectLeadersResponsePartitionResult as PartitionResult,
+)
+from kvorum.wire.messages.elect_leaders import (
+    ElectLeadersResponseReplicaElectionResult as ReplicaElectionResult,
+)
 
 ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
-
-ReplicaElectionResult = ElectLeadersResponse.ReplicaElectionResult
-PartitionResult = ElectLeadersResponse.PartitionResult
 
 
 def elect_leaders(

@@ -12,9 +12,12 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-
-OngoingTopicReassignment = ListPartitionReassignmentsResponse.OngoingTopicReassignment
-OngoingPartitionReassignment = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponseOngoingPartitionReassignment as OngoingPartitionReassignment,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponseOngoingTopicReassignment as OngoingTopicReassignment,
+)
 
 
 def list_partition_reassignments(

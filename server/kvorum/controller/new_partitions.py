@@ -14,13 +14,15 @@ from kvorum.metadata.image_records import partition_record
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequestCreatableTopic,
+)
 
 NOBODY_ACTIVE = "All brokers are currently fenced or in controlled shutdown."
 
 
 def assigned_partitions(
-    image: MetadataImage, topic: CreateTopicsRequest.CreatableTopic
+    image: MetadataImage, topic: CreateTopicsRequestCreatableTopic
 ) -> list[list[int]]:
     """Return the replicas of each partition as the request assigns them, or refuse them."""
     if topic.replication_factor != -1:

@@ -7,16 +7,21 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 from kvorum.controller.errors import RequestError
-from kvorum.controller.result import Message
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+)
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    AlterPartitionReassignmentsResponseReassignablePartitionResponse,
+    AlterPartitionReassignmentsResponseReassignableTopicResponse,
 )
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -34,24 +39,42 @@ from kvorum.wire.messages.controller_registration import (
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsResponseCreatePartitionsTopicResult,
 )
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsResponseCreatableTopicResult,
+)
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicsResponseDeletableTopicResult,
+)
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from kvorum.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersResponsePartitionResult,
+    ElectLeadersResponseReplicaElectionResult,
+)
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponseOngoingPartitionReassignment,
+    ListPartitionReassignmentsResponseOngoingTopicReassignment,
 )
 from kvorum.wire.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
 from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Refuse: TypeAlias = Callable[[Message, RequestError], Message]
@@ -61,7 +84,7 @@ Request = TypeVar("Request", bound=Message)
 def _create_topics(request: CreateTopicsRequest, error: RequestError) -> Message:
     return CreateTopicsResponse(
         topics=[
-            CreateTopicsResponse.CreatableTopicResult(
+            CreateTopicsResponseCreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
             for topic in request.topics
@@ -74,7 +97,7 @@ def _delete_topics(request: DeleteTopicsRequest, error: RequestError) -> Message
     named += [(name, ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
         responses=[
-            DeleteTopicsResponse.DeletableTopicResult(
+            DeleteTopicsResponseDeletableTopicResult(
                 name=name, topic_id=topic_id, error_code=error.code
             )
             for name, topic_id in named
@@ -85,7 +108,7 @@ def _delete_topics(request: DeleteTopicsRequest, error: RequestError) -> Message
 def _create_partitions(request: CreatePartitionsRequest, error: RequestError) -> Message:
     return CreatePartitionsResponse(
         results=[
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
+            CreatePartitionsResponseCreatePartitionsTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
             for topic in request.topics
@@ -96,7 +119,7 @@ def _create_partitions(request: CreatePartitionsRequest, error: RequestError) ->
 def _alter_configs(request: AlterConfigsRequest, error: RequestError) -> Message:
     return AlterConfigsResponse(
         responses=[
-            AlterConfigsResponse.AlterConfigsResourceResponse(
+            AlterConfigsResponseAlterConfigsResourceResponse(
                 error_code=error.code,
                 error_message=error.message,
                 resource_type=resource.resource_type,
@@ -112,7 +135,7 @@ def _incremental_alter_configs(
 ) -> Message:
     return IncrementalAlterConfigsResponse(
         responses=[
-            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
                 error_code=error.code,
                 error_message=error.message,
                 resource_type=resource.resource_type,
@@ -131,7 +154,7 @@ def _alter_partition_reassignments(
     )
     for topic in request.topics:
         partitions = [
-            AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
+            AlterPartitionReassignmentsResponseReassignablePartitionResponse(
                 partition_index=partition.partition_index,
                 error_code=error.code,
                 error_message=error.message,
@@ -139,7 +162,7 @@ def _alter_partition_reassignments(
             for partition in topic.partitions
         ]
         response.responses.append(
-            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
+            AlterPartitionReassignmentsResponseReassignableTopicResponse(
                 name=topic.name, partitions=partitions
             )
         )
@@ -154,11 +177,11 @@ def _list_partition_reassignments(
     )
     for topic in request.topics or ():
         partitions = [
-            ListPartitionReassignmentsResponse.OngoingPartitionReassignment(partition_index=index)
+            ListPartitionReassignmentsResponseOngoingPartitionReassignment(partition_index=index)
             for index in topic.partition_indexes
         ]
         response.topics.append(
-            ListPartitionReassignmentsResponse.OngoingTopicReassignment(
+            ListPartitionReassignmentsResponseOngoingTopicReassignment(
                 name=topic.name, partitions=partitions
             )
         )
@@ -169,13 +192,13 @@ def _elect_leaders(request: ElectLeadersRequest, error: RequestError) -> Message
     response = ElectLeadersResponse(error_code=error.code)
     for topic in request.topic_partitions or ():
         results = [
-            ElectLeadersResponse.PartitionResult(
+            ElectLeadersResponsePartitionResult(
                 partition_id=index, error_code=error.code, error_message=error.message
             )
             for index in topic.partitions
         ]
         response.replica_election_results.append(
-            ElectLeadersResponse.ReplicaElectionResult(topic=topic.topic, partition_result=results)
+            ElectLeadersResponseReplicaElectionResult(topic=topic.topic, partition_result=results)
         )
     return response
 

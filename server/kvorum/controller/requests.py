@@ -23,7 +23,7 @@ from kvorum.controller.elect_leaders import elect_leaders
 from kvorum.controller.errors import RequestError
 from kvorum.controller.list_reassignments import list_partition_reassignments
 from kvorum.controller.refusals import REFUSALS
-from kvorum.controller.result import ControllerResult, Message
+from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.controller.unregister_broker import unregister_broker
 from kvorum.controller.update_features import update_features
@@ -45,6 +45,7 @@ from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfi
 from kvorum.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest
 from kvorum.wire.messages.update_features import UpdateFeaturesRequest
+from kvorum.wire.primitives import Message
 
 Handle: TypeAlias = Callable[[MetadataImage, Message, ControllerContext], ControllerResult[Message]]
 Request = TypeVar("Request", bound=Message)

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from kvorum.metadata.record_types import RecordAndVersion
 
-
-class Message(Protocol):
-    """What the generated class of every request and response offers."""
-
-    NAME: ClassVar[str]
-    API_KEY: ClassVar[int | None]
-
-    def encode(self, version: int) -> bytes:
-        """Return the body in `version`."""
-        ...
-
-
-Response = TypeVar("Response", covariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerResult(Generic[Response]):
+class ControllerResult(Generic[Response_co]):
     """Records, and the answer that may leave once they are committed.
 
     Atomic records go into the log as one append; others may be split between appends. Without
     records the answer waits for what is pending before it, or leaves at once if nothing is.
     """
 
-    response: Response
+    response: Response_co
     records: tuple[RecordAndVersion, ...] = ()
     is_atomic: bool = True
 

@@ -9,7 +9,9 @@ from typing import Final
 from kvorum.controller.errors import RequestError
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequestCreatableTopic,
+)
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 NAME_LENGTH_MAX: Final = 249
@@ -74,7 +76,7 @@ def unified_name(name: str) -> str:
 
 
 def check_partition_total(
-    topics: Iterable[CreateTopicsRequest.CreatableTopic], *, partitions_default: int
+    topics: Iterable[CreateTopicsRequestCreatableTopic], *, partitions_default: int
 ) -> None:
     """Raise `RequestError` POLICY_VIOLATION where `topics` come to too many partitions."""
     total = sum(_partition_count(topic, partitions_default) for topic in topics)
@@ -84,7 +86,7 @@ def check_partition_total(
         )
 
 
-def _partition_count(topic: CreateTopicsRequest.CreatableTopic, partitions_default: int) -> int:
+def _partition_count(topic: CreateTopicsRequestCreatableTopic, partitions_default: int) -> int:
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == -1:

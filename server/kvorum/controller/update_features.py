@@ -32,7 +32,11 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kvorum.wire.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpdateFeaturesResponseUpdatableFeatureResult,
+)
 
 
 @unique
@@ -99,7 +103,7 @@ def _success(request: UpdateFeaturesRequest, api_version: int) -> UpdateFeatures
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None)
     if api_version <= LAST_VERSION_WITH_RESULTS:
         response.results = [
-            UpdateFeaturesResponse.UpdatableFeatureResult(
+            UpdateFeaturesResponseUpdatableFeatureResult(
                 feature=update.feature,
                 error_code=ErrorCode.NONE,
                 error_message=ErrorCode.NONE.default_message,

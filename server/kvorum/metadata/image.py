@@ -18,10 +18,10 @@ from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.record_types import MetadataMessage
 from kvorum.metadata.replay import ImageEditor, OpenTransaction, fold_record
 from kvorum.metadata.scram_image import ScramImage
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.wire.primitives import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class MetadataImage:
             raise ReplayError("the metadata log has no metadata.version record")
         return version
 
-    def apply(self, message: MetadataMessage, version: int, offset: int) -> MetadataImage:
+    def apply(self, message: Message, version: int, offset: int) -> MetadataImage:
         """Return the image after one more record, which is at `offset`."""
         return self.apply_all([(message, version, offset)])
 
-    def apply_all(self, records: Iterable[tuple[MetadataMessage, int, int]]) -> MetadataImage:
+    def apply_all(self, records: Iterable[tuple[Message, int, int]]) -> MetadataImage:
         """Return the image after `records` (message, version, offset), in their order.
 
         Raises `ReplayError` for a record that contradicts the state; the image itself is never

@@ -23,14 +23,22 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.scram_image import ScramImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
-from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
+from kvorum.wire.messages.register_broker_record import (
+    RegisterBrokerRecord,
+    RegisterBrokerRecordBrokerEndpoint,
+    RegisterBrokerRecordBrokerFeature,
+)
+from kvorum.wire.messages.register_controller_record import (
+    RegisterControllerRecord,
+    RegisterControllerRecordControllerEndpoint,
+    RegisterControllerRecordControllerFeature,
+)
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
@@ -90,7 +98,7 @@ def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Regis
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
         end_points=[
-            RegisterBrokerRecord.BrokerEndpoint(
+            RegisterBrokerRecordBrokerEndpoint(
                 name=endpoint.listener,
                 host=endpoint.host,
                 port=endpoint.port,
@@ -99,7 +107,7 @@ def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Regis
             for endpoint in broker.listeners
         ],
         features=[
-            RegisterBrokerRecord.BrokerFeature(
+            RegisterBrokerRecordBrokerFeature(
                 name=name, min_supported_version=range_.min, max_supported_version=range_.max
             )
             for name, range_ in sorted(broker.supported_features.items())
@@ -119,7 +127,7 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
         incarnation_id=controller.incarnation_id,
         zk_migration_ready=controller.is_zk_migration_ready,
         end_points=[
-            RegisterControllerRecord.ControllerEndpoint(
+            RegisterControllerRecordControllerEndpoint(
                 name=endpoint.listener,
                 host=endpoint.host,
                 port=endpoint.port,
@@ -128,7 +136,7 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
             for endpoint in controller.listeners
         ],
         features=[
-            RegisterControllerRecord.ControllerFeature(
+            RegisterControllerRecordControllerFeature(
                 name=name, min_supported_version=range_.min, max_supported_version=range_.max
             )
             for name, range_ in sorted(controller.supported_features.items())
@@ -204,8 +212,7 @@ def _client_quotas(image: ClientQuotasImage) -> Iterator[RecordAndVersion]:
     )
     for entity in entities:
         parts = [
-            ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in entity
+            ClientQuotaRecordEntityData(entity_type=kind, entity_name=name) for kind, name in entity
         ]
         for key, value in sorted(image.entities[entity].items()):
             yield ClientQuotaRecord(entity=parts, key=key, value=value, remove=False), 0

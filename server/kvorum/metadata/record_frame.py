@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kvorum.metadata.errors import MetadataParseError
-from kvorum.metadata.record_types import MetadataMessage, record_type
+from kvorum.metadata.record_types import record_type
 from kvorum.wire.errors import WireError
+from kvorum.wire.primitives import Message
 
 FRAME_VERSION = 1
 INT16_MAX = 0x7FFF
@@ -12,7 +13,7 @@ INT16_MAX = 0x7FFF
 UNSIGNED_VARINT_BYTES_MAX = 5
 
 
-def encode_record(message: MetadataMessage, version: int) -> bytes:
+def encode_record(message: Message, version: int) -> bytes:
     """Return the value of a log record that holds `message` written in `version`."""
     key = message.API_KEY
     if key is None:
@@ -25,7 +26,7 @@ def encode_record(message: MetadataMessage, version: int) -> bytes:
     )
 
 
-def decode_record(value: bytes | memoryview) -> tuple[MetadataMessage, int]:
+def decode_record(value: bytes | memoryview) -> tuple[Message, int]:
     """Return the message in the value of a log record, and the version it was written in.
 
     Raises `MetadataParseError` for another frame version, an unknown record type or version, a

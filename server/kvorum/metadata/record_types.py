@@ -1,36 +1,18 @@
-"""Which message each metadata record type is, and what all of them have in common."""
+"""Which message each metadata record type is."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, Self, TypeAlias
+from typing import TypeAlias
 
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.wire.apis import METADATA_RECORDS, record_class
+from kvorum.wire.primitives import Message
 
-
-class MetadataMessage(Protocol):
-    """What the generated class of every metadata record offers."""
-
-    NAME: ClassVar[str]
-    API_KEY: ClassVar[int | None]
-    MIN_VERSION: ClassVar[int]
-    MAX_VERSION: ClassVar[int]
-
-    def encode(self, version: int) -> bytes:
-        """Return the body in `version`."""
-        ...
-
-    @classmethod
-    def decode(cls, data: bytes | memoryview, version: int) -> Self:
-        """Return the message whose whole body in `version` is `data`."""
-        ...
-
-
-RecordAndVersion: TypeAlias = tuple[MetadataMessage, int]
+RecordAndVersion: TypeAlias = tuple[Message, int]
 """A record as the controller produces it: the message and the version to write it in."""
 
 
-def record_type(key: int) -> type[MetadataMessage]:
+def record_type(key: int) -> type[Message]:
     """Return the class of the metadata records of type `key`.
 
     Raises `MetadataParseError` for a type that does not exist: whoever reads such a log is older

@@ -18,7 +18,6 @@ from kvorum.metadata import (
 )
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import ReplayError
-from kvorum.metadata.record_types import MetadataMessage
 from kvorum.metadata.topics_image import TopicsEditor
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
@@ -48,6 +47,7 @@ from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
+from kvorum.wire.primitives import Message
 
 if TYPE_CHECKING:
     from kvorum.metadata.image import MetadataImage
@@ -104,11 +104,11 @@ class ImageEditor:
         )
 
 
-Fold: TypeAlias = Callable[[ImageEditor, MetadataMessage, int], None]
-Message = TypeVar("Message", bound=MetadataMessage)
+Fold: TypeAlias = Callable[[ImageEditor, Message, int], None]
+Record = TypeVar("Record", bound=Message)
 
 
-def fold_record(editor: ImageEditor, message: MetadataMessage, offset: int) -> None:
+def fold_record(editor: ImageEditor, message: Message, offset: int) -> None:
     """Fold one record, which is at `offset`, into `editor`."""
     key = message.API_KEY
     fold = FOLDS.get(-1 if key is None else key)
@@ -197,7 +197,7 @@ def _remove_access_control_entry(
     editor.acls = acls_image.replay_remove_access_control_entry(editor.acls, record.id)
 
 
-def _nothing(editor: ImageEditor, record: MetadataMessage, offset: int) -> None:
+def _nothing(editor: ImageEditor, record: Message, offset: int) -> None:
     """Change nothing: the record only takes up an offset."""
 
 
@@ -248,14 +248,14 @@ def _clear_elr(editor: ImageEditor, record: ClearElrRecord, _: int) -> None:
 
 
 def _typed(
-    message_class: type[Message], fold: Callable[[ImageEditor, Message, int], None]
+    message_class: type[Record], fold: Callable[[ImageEditor, Record, int], None]
 ) -> tuple[int, Fold]:
     """Return the entry of `FOLDS` that hands messages of `message_class` to `fold`."""
     key = message_class.API_KEY
     if key is None:
         raise TypeError(f"{message_class.NAME} is not a metadata record")
 
-    def checked(editor: ImageEditor, message: MetadataMessage, offset: int) -> None:
+    def checked(editor: ImageEditor, message: Message, offset: int) -> None:
         if not isinstance(message, message_class):
             raise ReplayError(f"{message.NAME} is not a record of the metadata log")
         fold(editor, message, offset)

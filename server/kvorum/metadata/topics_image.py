@@ -74,13 +74,15 @@ class TopicsEditor:
         self._partitions: dict[bytes, MapMutation[int, PartitionRegistration]] = {}
 
     def finish(self) -> TopicsImage:
-        """Return the image with everything folded in; the editor must not be used again."""
-        if self._by_id is None or self._ids is None:
-            return self._image
-        for topic_id, partitions in self._partitions.items():
-            topic = self._by_id[topic_id]
-            self._by_id[topic_id] = replace(topic, partitions=partitions.finish())
-        return TopicsImage(self._by_id.finish(), self._ids.finish())
+        """Return the image with everything folded in so far."""
+        if self._by_id is not None and self._ids is not None:
+            for topic_id, partitions in self._partitions.items():
+                topic = self._by_id[topic_id]
+                self._by_id[topic_id] = replace(topic, partitions=partitions.finish())
+            self._image = TopicsImage(self._by_id.finish(), self._ids.finish())
+            self._by_id = self._ids = None
+            self._partitions = {}
+        return self._image
 
     def create_topic(self, record: TopicRecord) -> None:
         """Fold a TopicRecord."""
@@ -115,23 +117,21 @@ class TopicsEditor:
 
     def clear_elr(self, record: ClearElrRecord) -> None:
         """Fold a ClearElrRecord; an empty topic name stands for all topics."""
-        by_id, ids = self._maps()
-        if record.topic_name:
-            topic_id = ids.get(record.topic_name)
-            if topic_id is None:
-                raise ReplayError(f"no topic {record.topic_name} to clear the ELR of")
-            topic_ids = [topic_id]
-        else:
-            topic_ids = [topic_id for topic_id, _ in by_id.items()]
-        for topic_id in topic_ids:
-            self._clear_elr_of(topic_id)
+        image = self.finish()
+        if not record.topic_name:
+            for topic in image.by_id.values():
+                self._clear_elr_of(topic)
+            return
+        named = image.by_name(record.topic_name)
+        if named is None:
+            raise ReplayError(f"no topic {record.topic_name} to clear the ELR of")
+        self._clear_elr_of(named)
 
-    def _clear_elr_of(self, topic_id: bytes) -> None:
-        partitions = self._partitions_of(topic_id)
-        for index, partition in list(partitions.items()):
+    def _clear_elr_of(self, topic: TopicImage) -> None:
+        for index, partition in topic.partitions.items():
             cleared = without_elr(partition)
             if cleared is not partition:
-                partitions[index] = cleared
+                self._partitions_of(topic.id)[index] = cleared
 
     def _maps(self) -> tuple[MapMutation[bytes, TopicImage], MapMutation[str, bytes]]:
         if self._by_id is None or self._ids is None:

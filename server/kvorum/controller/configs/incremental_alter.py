@@ -19,9 +19,11 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
-
-Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
+)
 
 
 def incremental_alter_configs(
@@ -67,8 +69,8 @@ def _operations(resource: Resource) -> list[ConfigOperation]:
 
 def _answer(
     resource: Resource, error: RequestError | None
-) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
-    return IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
+    return IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
         error_code=error.code if error else ErrorCode.NONE,
         error_message=error.message if error else None,
         resource_type=resource.resource_type,

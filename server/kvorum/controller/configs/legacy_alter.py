@@ -11,7 +11,12 @@ from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+)
 
 
 def alter_configs(
@@ -42,9 +47,9 @@ def alter_configs(
 
 
 def _answer(
-    resource: AlterConfigsRequest.AlterConfigsResource, error: RequestError | None
-) -> AlterConfigsResponse.AlterConfigsResourceResponse:
-    return AlterConfigsResponse.AlterConfigsResourceResponse(
+    resource: AlterConfigsRequestAlterConfigsResource, error: RequestError | None
+) -> AlterConfigsResponseAlterConfigsResourceResponse:
+    return AlterConfigsResponseAlterConfigsResourceResponse(
         error_code=error.code if error else ErrorCode.NONE,
         error_message=error.message if error else None,
         resource_type=resource.resource_type,
