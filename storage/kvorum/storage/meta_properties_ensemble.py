@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -32,7 +32,9 @@ class MetaPropertiesEnsemble:
     metadata_directory: Path
     properties: Mapping[Path, MetaProperties]
     empty_directories: tuple[Path, ...] = ()
-    failed_directories: Mapping[Path, StorageError] = MappingProxyType({})
+    failed_directories: Mapping[Path, StorageError] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
     @property
     def cluster_id(self) -> str | None:
