@@ -5,10 +5,11 @@ off is right. A batch that *was* made durable, and hence may have been acknowled
 off, even if it is the very last one and its bytes have rotted. The bytes alone cannot tell these
 two apart, so this file does: one line with the offset below which everything was synced.
 
-It is written after the log's own sync and before anyone is told, in place, 32 bytes within one
-sector, and is not synced each time. After a process died it is exact, because the operating system
-keeps what was written. After a power cut it may lag behind, never run ahead: it is a lower bound.
-Before a truncation it is lowered, and synced, first.
+It is written after the log's own sync and before anyone is told: in place, 32 bytes within one
+sector, which a disk writes whole or not at all, and without a sync of its own. After a process died
+it is exact, because the operating system keeps what was written. After a power cut it may lag
+behind, never run ahead: it is a lower bound. Before a truncation it is replaced, durably, by a
+lower one.
 
 Kafka knows nothing of the file and leaves it alone. Where it is missing, because Kafka wrote the
 directory, recovery goes by the bytes alone and is the stricter for it.
@@ -23,7 +24,13 @@ from pathlib import Path
 from crc32c import crc32c
 
 from kvorum.storage.errors import CorruptFileError
-from kvorum.storage.files import FileSystem, OpenFile, disk_errors
+from kvorum.storage.files import (
+    FileSystem,
+    OpenFile,
+    disk_errors,
+    read_if_there,
+    replace_durably,
+)
 
 FLUSHED_OFFSET_FILE = "kvorum-flushed-offset"
 _LINE = re.compile(rb"(0 \d{20}) ([0-9a-f]{8})\n")
@@ -35,22 +42,13 @@ class FlushedOffsetFile:
 
     def __init__(self, directory: Path, files: FileSystem) -> None:
         self.path = directory / FLUSHED_OFFSET_FILE
-        self._directory = directory
         self._files = files
         self._file: OpenFile | None = None
 
     def read(self) -> int | None:
         """Return the stored offset, or None where there is none; CorruptFileError for rubbish."""
-        with disk_errors(self.path, "reading"):
-            if not self._files.exists(self.path):
-                return None
-            handle = self._files.open(self.path, read_only=True)
-            try:
-                data = handle.read_at(0, handle.size())
-            finally:
-                handle.close()
-        # Empty or zero: created, and the power went before the first line reached the disk.
-        if not data.strip(b"\0"):
+        data = read_if_there(self._files, self.path)
+        if data is None:
             return None
         found = _LINE.fullmatch(data)
         if found is None or crc32c(found.group(1)) != int(found.group(2), 16):
@@ -60,15 +58,15 @@ class FlushedOffsetFile:
     def write(self, offset: int, *, durably: bool) -> None:
         """Store `offset`; with `durably` return only once it would survive a power cut."""
         text = f"0 {offset:020d}".encode()
+        line = text + f" {crc32c(text):08x}\n".encode()
+        if durably:
+            self.close()
+            replace_durably(self._files, self.path, line)
+            return
         with disk_errors(self.path, "writing"):
             if self._file is None:
-                is_new = not self._files.exists(self.path)
-                self._file = self._files.open(self.path, create=True)
-                durably = durably or is_new
-            self._file.write_at(0, text + f" {crc32c(text):08x}\n".encode())
-            if durably:
-                self._file.sync()
-                self._files.sync_directory(self._directory)
+                self._file = self._files.open(self.path)
+            self._file.write_at(0, line)
 
     def close(self) -> None:
         """Close the file."""

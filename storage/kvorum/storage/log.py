@@ -98,8 +98,12 @@ class MetadataLog:
         settings = config or LogConfig()
         opened = open_directory(directory, files=files, config=settings)
         log = cls(opened, files=files, config=settings)
-        log.truncate_to_latest_snapshot(now_ms=now_ms)
-        log.store_flushed_offset()
+        try:
+            log.truncate_to_latest_snapshot(now_ms=now_ms)
+            log._store_flushed_offset()
+        except BaseException:
+            log._close_files()
+            raise
         return log
 
     @property
@@ -418,10 +422,13 @@ class MetadataLog:
             if self._poison is None:
                 self._close_cleanly()
         finally:
-            with self._files_lock:
-                self._segments.close()
-                self._flushed_file.close()
+            self._close_files()
             self._poison = self._poison or PoisonedError("the log is closed", file=self.directory)
+
+    def _close_files(self) -> None:
+        with self._files_lock:
+            self._segments.close()
+            self._flushed_file.close()
 
     def _close_cleanly(self) -> None:
         self.flush()
@@ -433,7 +440,7 @@ class MetadataLog:
             write_producer_snapshot(self.directory, self._end_offset, self._files)
             self._segments.remove_marked(now_ms=None)
 
-    def store_flushed_offset(self) -> None:
+    def _store_flushed_offset(self) -> None:
         """Store durably how far the log is durable, as after opening."""
         with self._files_lock:
             self._flushed_file.write(self._durable_offset, durably=True)

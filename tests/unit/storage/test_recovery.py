@@ -204,13 +204,6 @@ def test_an_epoch_that_goes_back_stops() -> None:
         open_log(files)
 
 
-@pytest.mark.parametrize("data", [b"", bytes(32)])
-def test_an_unwritten_flushed_offset_is_no_flushed_offset(data: bytes) -> None:
-    files = written(flushed=20)
-    files.names[HINT] = MemoryFile(data)
-    assert content(open_log(files)) == BATCHES
-
-
 @pytest.mark.parametrize("position", range(32))
 def test_a_damaged_flushed_offset_stops(position: int) -> None:
     files = written(flushed=20)
