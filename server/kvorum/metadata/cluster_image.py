@@ -168,7 +168,7 @@ def replay_register_broker(
         is_fenced=record.fenced,
         is_in_controlled_shutdown=record.in_controlled_shutdown,
         is_migrating_zk_broker=record.is_migrating_zk_broker,
-        directories=tuple(sorted(record.log_dirs)),
+        directories=tuple(sorted(record.log_dirs, key=directory_ids.in_kafka_order)),
         cordoned_directories=None if cordoned is None else tuple(cordoned),
         registered_at_offset=offset,
     )
@@ -212,7 +212,9 @@ def replay_broker_registration_change(
         is_in_controlled_shutdown=(
             broker.is_in_controlled_shutdown if shutting_down is None else shutting_down
         ),
-        directories=tuple(sorted(record.log_dirs)) if record.log_dirs else broker.directories,
+        directories=tuple(sorted(record.log_dirs, key=directory_ids.in_kafka_order))
+        if record.log_dirs
+        else broker.directories,
         cordoned_directories=(broker.cordoned_directories if cordoned is None else tuple(cordoned)),
     )
     return replace(image, brokers=image.brokers.set(broker.id, changed))

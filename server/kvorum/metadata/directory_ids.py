@@ -33,3 +33,11 @@ def is_online(directory_id: bytes, online_directories: Iterable[bytes]) -> bool:
         return False
     online = tuple(online_directories)
     return not online or directory_id in online
+
+
+def in_kafka_order(directory_id: bytes) -> tuple[int, int]:
+    """Return the key by which Kafka sorts directories: two signed halves."""
+    return (
+        int.from_bytes(directory_id[:8], "big", signed=True),
+        int.from_bytes(directory_id[8:], "big", signed=True),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -51,7 +51,7 @@ class FeatureLevel:
 
     level: int
     bootstrap_metadata_version: MetadataVersion
-    dependencies: Mapping[str, int] = MappingProxyType({})
+    dependencies: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
