@@ -16,7 +16,7 @@ _PYTHON_TYPES = {
 
 
 def python_type(message: MessageSpec, field: Field) -> str:
-    """The annotation of a field's attribute; covers every version."""
+    """Return the annotation of a field's attribute; it covers every version."""
     name = field.type.name
     found = (
         class_name(message.name, name) if field.type.is_struct else _PYTHON_TYPES.get(name, "int")
@@ -28,7 +28,7 @@ def python_type(message: MessageSpec, field: Field) -> str:
 
 
 def fresh_default(message: MessageSpec, field: Field) -> str:
-    """An expression for the default, evaluated anew for each object."""
+    """Return an expression for the default, evaluated anew for each object."""
     if field.has_null_default:
         return "None"
     if field.type.is_array:
@@ -45,7 +45,7 @@ def fresh_default(message: MessageSpec, field: Field) -> str:
 
 
 def parameter(message: MessageSpec, field: Field) -> tuple[str, str]:
-    """The parameter of `__init__`, and what to store for it."""
+    """Return the parameter of `__init__`, and what to store for it."""
     name = snake_case(field.name)
     annotation = python_type(message, field)
     fresh = fresh_default(message, field)
@@ -58,7 +58,7 @@ def parameter(message: MessageSpec, field: Field) -> tuple[str, str]:
 
 
 def is_default(message: MessageSpec, field: Field, value: str) -> str:
-    """A condition that is true when `value` is not the default."""
+    """Return a condition that is true when `value` is not the default."""
     fresh = fresh_default(message, field)
     if fresh == "None":
         return f"{value} is not None"

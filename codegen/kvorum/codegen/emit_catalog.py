@@ -53,8 +53,9 @@ def _api_row(spec: MessageSpec) -> str:
     first = flexible.lowest if flexible else VERSION_MAX + 1
     listeners = "".join(f'"{listener}", ' for listener in sorted(spec.listeners))
     return (
-        f'({spec.api_key}, "{name}", "{module_name(spec)}", {spec.versions.lowest}, '
-        f"{spec.versions.highest}, {first}, ({listeners.rstrip()}), {spec.is_latest_unstable})"
+        f'(\n        {spec.api_key}, "{name}", "{module_name(spec)}",\n        '
+        f"{spec.versions.lowest}, {spec.versions.highest}, {first}, ({listeners.rstrip()}), "
+        f"{spec.is_latest_unstable},\n    )"
     )
 
 
@@ -62,7 +63,7 @@ def emit_error_codes(facts: Sequence[ErrorCodeFact]) -> str:
     """Return the module with the enum of error codes."""
     lines = Lines()
     lines.add(
-        MARK, '"""Error codes of the protocol, with the message Kafka gives by default."""', ""
+        MARK, '"""Error codes of the protocol, and the message Kafka gives by default."""', ""
     )
     lines.add("from __future__ import annotations", "", "from enum import IntEnum", "", "")
     with lines.block("class ErrorCode(IntEnum):"):

@@ -67,7 +67,9 @@ def _head(specs: Sequence[MessageSpec], body: str, formats: Formats) -> str:
         head.add("from collections.abc import Iterable")
     if not formats.is_empty:
         head.add("from struct import Struct")
-    head.add("from typing import Any, ClassVar", "")
+    if "TypeAlias" in body:
+        head.add("from typing import TypeAlias")
+    head.add("")
     with head.block("from kvorum.wire.primitives import ("):
         for entry in _SHARED:
             if _is_used(entry.rsplit(" ", maxsplit=1)[-1], body):
@@ -103,6 +105,9 @@ def _emit_class(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
         lines.add("")
         _emit_init(spec, struct, lines)
     lines.add("", "")
+    name = class_name(spec.name, struct.name)
+    if not is_root and name == struct.name:
+        lines.add(f"_{name} = {name}", "", "")
 
 
 def _class_docstring(spec: MessageSpec, struct: StructSpec) -> str:
@@ -134,12 +139,17 @@ def _emit_facts(spec: MessageSpec, lines: Lines) -> None:
     )
     for struct in spec.structs:
         name = class_name(spec.name, struct.name)
-        if struct is not spec.root and struct.name != spec.name:
-            lines.add(f"{struct.name} = {name}")
+        if struct is not spec.root:
+            lines.add(f"{struct.name}: TypeAlias = {_alias_target(name, struct.name)}")
+
+
+def _alias_target(name: str, alias: str) -> str:
+    """Return a name that the alias inside the class does not hide."""
+    return f"_{name}" if name == alias else name
 
 
 def _emit_field_table(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
-    """What `kvorum.wire.json_form` and others need to know of the fields at run time."""
+    """Emit what `kvorum.wire.json_form` and others need to know of the fields at run time."""
     with lines.block("FIELDS = ("):
         for field in struct.fields:
             lines.add(f"{_field_entry(spec, field)},")

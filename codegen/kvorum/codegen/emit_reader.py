@@ -11,7 +11,7 @@ from kvorum.codegen.runs import Formats, ReadRun
 
 
 def reader_name(layout: Layout) -> str:
-    """The function that reads the struct at this span."""
+    """Return the name of the function that reads the struct at this span."""
     return f"_read_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
 
 
@@ -102,7 +102,7 @@ class ReaderEmitter:
             self._run.flush()
 
     def _blob(self, each: FieldLayout, target: str) -> None:
-        """A string, bytes or records."""
+        """Read a string, bytes or records."""
         kind = each.field.type.name
         self._length(each, is_string=kind == "string")
         end = "pos + n - 1" if each.is_compact else "pos + n"
@@ -197,7 +197,7 @@ class ReaderEmitter:
             )
 
     def _loop(self, each: FieldLayout, target: str) -> None:
-        """Strings, bytes and uuids, one by one; elements are never null."""
+        """Read strings, bytes and uuids one by one; elements are never null."""
         kind = each.field.type.name
         width = 16 if kind == "uuid" else self._length_width(each)
         self._bound(each, width)

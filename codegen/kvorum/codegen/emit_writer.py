@@ -11,7 +11,7 @@ from kvorum.codegen.runs import Formats, WriteRun
 
 
 def writer_name(layout: Layout) -> str:
-    """The function that writes the struct at this span."""
+    """Return the name of the function that writes the struct at this span."""
     return f"_write_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
 
 
@@ -75,25 +75,28 @@ class WriterEmitter:
             self._blob(each, value)
 
     def _blob(self, each: FieldLayout, value: str) -> None:
-        """A string, bytes or records: a length and the bytes."""
+        """Write a string, bytes or records: a length and the bytes."""
         encode = ".encode()" if each.field.type.name == "string" else ""
+        b = {"string": "text", "bytes": "raw"}.get(each.field.type.name, "blob")
         lines = self._lines
         can_be_null = each.is_nullable or each.field.type.name == "records"
         if not can_be_null and each.field.nullable:
             with lines.block(f"if {value} is None:"):
                 lines.add(f'null_field("{json_name(each.field.name)}")')
         if each.is_nullable:
-            lines.add(f"s = {value}", f'b = b"" if s is None else s{encode}')
-            null, length = ("0", "len(b) + 1") if each.is_compact else ("-1", "len(b)")
-            lines.add(f"n = {null} if s is None else {length}")
+            source = f"{snake_case(each.field.name)}_value"
+            lines.add(f"{source} = {value}")
+            lines.add(f'{b} = b"" if {source} is None else {source}{encode}')
+            null, length = ("0", f"len({b}) + 1") if each.is_compact else ("-1", f"len({b})")
+            lines.add(f"n = {null} if {source} is None else {length}")
         else:
             if each.field.type.name == "records":
                 with lines.block(f"if {value} is None:"):
                     lines.add(f'null_field("{json_name(each.field.name)}")')
-            lines.add(f"b = {value}{encode}")
-            lines.add("n = len(b) + 1" if each.is_compact else "n = len(b)")
+            lines.add(f"{b} = {value}{encode}")
+            lines.add(f"n = len({b}) + 1" if each.is_compact else f"n = len({b})")
         self._length(each, is_string=bool(encode))
-        lines.add(f"{self._run.write}(b)")
+        lines.add(f"{self._run.write}({b})")
 
     def _length(self, each: FieldLayout, *, is_string: bool) -> None:
         """Write n, and all that waited before it."""
@@ -127,54 +130,62 @@ class WriterEmitter:
         if each.field.type.name == "int32":
             self._int32_array(each, value)
             return
-        lines = self._lines
-        lines.add(f"a = {value}")
-        null, length = ("0", "len(a) + 1") if each.is_compact else ("-1", "len(a)")
-        lines.add(f"n = {null} if a is None else {length}" if each.is_nullable else f"n = {length}")
+        lines, a = self._lines, self._list_name(each)
+        lines.add(f"{a} = {value}")
+        null, length = ("0", f"len({a}) + 1") if each.is_compact else ("-1", f"len({a})")
+        is_null = f"{null} if {a} is None else " if each.is_nullable else ""
+        lines.add(f"n = {is_null}{length}")
         self._length(each, is_string=False)
-        with lines.block("if a:"):
-            self._elements(each)
+        with lines.block(f"if {a}:"):
+            self._elements(each, a)
+
+    @staticmethod
+    def _list_name(each: FieldLayout) -> str:
+        """Return a local of its own for each array, so that type checkers can follow."""
+        return f"{snake_case(each.field.name)}_list"
 
     def _int32_array(self, each: FieldLayout, value: str) -> None:
-        """The count and the numbers in one call, where they are few."""
-        lines, write = self._lines, self._run.write
+        """Write the count and the numbers in one call, where they are few."""
+        lines, write, a = self._lines, self._run.write, self._list_name(each)
         self._run.flush()
-        lines.add(f"a = {value}")
+        lines.add(f"{a} = {value}")
         if each.is_nullable:
             null = 'b"\\x00"' if each.is_compact else 'b"\\xff\\xff\\xff\\xff"'
-            with lines.block("if a is None:"):
+            with lines.block(f"if {a} is None:"):
                 lines.add(f"{write}({null})")
-            head = "elif len(a) < 17:"
+            head = f"elif len({a}) < 17:"
         else:
-            head = "if len(a) < 17:"
+            head = f"if len({a}) < 17:"
         with lines.block(head):
             if each.is_compact:
-                lines.add(f"{write}(INT32_COMPACT[len(a)](len(a) + 1, *a))")
+                lines.add(f"{write}(INT32_COMPACT[len({a})](len({a}) + 1, *{a}))")
             else:
-                lines.add(f"{write}(INT32_COUNTED[len(a)](len(a), *a))")
+                lines.add(f"{write}(INT32_COUNTED[len({a})](len({a}), *{a}))")
         with lines.block("else:"):
             if each.is_compact:
-                lines.add(f"{write}(write_uvarint(len(a) + 1))")
+                lines.add(f"{write}(write_uvarint(len({a}) + 1))")
             else:
-                lines.add(f"{write}({self._formats.writer('i')}(len(a)))")
-            lines.add(f'{write}(write_numbers(a, "i"))')
+                lines.add(f"{write}({self._formats.writer('i')}(len({a})))")
+            lines.add(f'{write}(write_numbers({a}, "i"))')
 
-    def _elements(self, each: FieldLayout) -> None:
+    def _elements(self, each: FieldLayout, a: str) -> None:
         kind, write, lines = each.field.type.name, self._run.write, self._lines
+        e, b = f"{a}_element", "text" if kind == "string" else "raw"
         if each.field.type.is_struct:
             inner = self._layout.of_struct(kind)
-            lines.add(f"{writer_name(inner)}(a, {write}, version)")
+            lines.add(f"{writer_name(inner)}({a}, {write}, version)")
         elif kind == "uuid":
-            with lines.block("for e in a:"):
-                lines.add(f"{write}({self._formats.writer('16s')}(e))")
+            with lines.block(f"for {e} in {a}:"):
+                lines.add(f"{write}({self._formats.writer('16s')}({e}))")
         elif kind in FIXED_WIDTHS:
-            lines.add(f'{write}(write_numbers(a, "{FIXED_WIDTHS[kind][0]}"))')
+            lines.add(f'{write}(write_numbers({a}, "{FIXED_WIDTHS[kind][0]}"))')
         else:
             encode = ".encode()" if kind == "string" else ""
-            with lines.block("for e in a:"):
-                lines.add(f"b = e{encode}", "n = len(b) + 1" if each.is_compact else "n = len(b)")
+            with lines.block(f"for {e} in {a}:"):
+                lines.add(f"{b} = {e}{encode}")
+                lines.add(f"n = len({b}) + 1" if each.is_compact else f"n = len({b})")
                 self._length(each, is_string=kind == "string")
-                lines.add(f"{write}(b)")
+                lines.add(f"{write}({b})")
 
     # -- tags ----------------------------------------------------------------------------------
 
@@ -182,7 +193,7 @@ class WriterEmitter:
         lines, tagged = self._lines, self._layout.tagged
         for place, each in enumerate(tagged):
             if place == 0:
-                lines.add("tags: Tags = []")
+                lines.add("tags: Tags = []", "payload: list[bytes | memoryview]")
             self._tagged(each)
         known = "tags" if tagged else "[]"
         condition = "tags or o.unknown_tagged_fields" if tagged else "o.unknown_tagged_fields"
@@ -200,7 +211,7 @@ class WriterEmitter:
         value = f"o.{snake_case(each.field.name)}"
         main, self._run = self._run, WriteRun(self._lines, self._formats, "put")
         with self._lines.block(f"if {is_default(self._layout.message, each.field, value)}:"):
-            self._lines.add("payload: list[bytes | memoryview] = []", "put = payload.append")
+            self._lines.add("payload = []", "put = payload.append")
             self._value(each, value)
             self._run.flush()
             self._lines.add(f'tags.append(({each.field.tag}, b"".join(payload)))')

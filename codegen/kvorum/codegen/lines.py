@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -18,7 +18,7 @@ class Lines:
         self._lines.extend("    " * self._depth + line if line else "" for line in lines)
 
     @contextmanager
-    def block(self, head: str) -> Iterator[None]:
+    def block(self, head: str) -> Generator[None]:
         """Append `head` and indent what follows inside the with-block."""
         self.add(head)
         self._depth += 1

@@ -11,23 +11,23 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake_case(name: str) -> str:
-    """`LeaderEpoch` to `leader_epoch`."""
+    """Turn `LeaderEpoch` into `leader_epoch`."""
     found = _WORD.sub("_", name).lower()
     return f"{found}_" if keyword.iskeyword(found) else found
 
 
 def json_name(name: str) -> str:
-    """The name in Kafka's JSON form and in its messages: the first letter lowered."""
+    """Return the name in Kafka's JSON form and its messages: the first letter lowered."""
     return name[:1].lower() + name[1:]
 
 
 def class_name(message: str, struct: str) -> str:
-    """The module-level class of a struct: unique, because request and response share a module."""
+    """Return the class of a struct: unique, because request and response share a module."""
     return struct if struct.startswith(message) else message + struct
 
 
 def module_name(spec: MessageSpec) -> str:
-    """Request and response share a module named after the API; others have their own."""
+    """Name the module: request and response share one, others have their own."""
     name = spec.name
     if spec.kind in {"request", "response"}:
         name = name.removesuffix("Request").removesuffix("Response")

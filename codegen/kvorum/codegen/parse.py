@@ -42,6 +42,7 @@ def read_schema(file: Path) -> MessageSpec:
 
 
 def as_object(value: Json) -> JsonObject:
+    """Return the value as an object; raises `CodegenError`."""
     if not isinstance(value, Mapping):
         raise CodegenError(f"expected an object, got {value!r}")
     return value
@@ -57,6 +58,7 @@ def as_list(value: Json) -> Sequence[Json]:
 
 
 def text(value: Json, default: str = "") -> str:
+    """Return the value as text, `default` where there is none."""
     return default if value is None else str(value)
 
 

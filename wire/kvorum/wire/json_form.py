@@ -1,7 +1,8 @@
 """Messages as JSON, in the form of Kafka's own generated converters.
 
 Keys are Kafka's field names with a small first letter, in the order of the schema; uuids are 22
-characters of base64, bytes and records standard base64; tagged fields at their default are left out.
+characters of base64, bytes and records standard base64; tagged fields at their default are left
+out.
 Unknown tagged fields have no JSON form, as in Kafka.
 """
 
@@ -76,7 +77,8 @@ def to_json(message: Message, version: int, options: JsonOptions = DEFAULT_OPTIO
 def from_json(kind: type[M], value: Json, version: int) -> M:
     """Return the message that `value` describes; raises `DecodeError` naming the field."""
     kind.version_index(version)
-    return _struct_from_json(kind, value, version)
+    found: M = _struct_from_json(kind, value, version)
+    return found
 
 
 def fields_of(kind: type[Struct]) -> tuple[FieldFacts, ...]:
@@ -142,11 +144,12 @@ def _value_to_json(kind: str, value: Any, version: int, options: JsonOptions) ->
 def _struct_from_json(kind: type[Any], value: Json, version: int) -> Any:
     if not isinstance(value, Mapping):
         raise DecodeError(kind.__name__, f"expected a JSON object, got {type(value).__name__}")
+    source: Mapping[str, Json] = value
     found = kind()
     for field in fields_of(kind):
         if not field.is_in(version):
             continue
-        if field.json_name not in value:
+        if field.json_name not in source:
             if not field.is_tagged_in(version):
                 raise DecodeError(
                     kind.__name__,
@@ -154,7 +157,7 @@ def _struct_from_json(kind: type[Any], value: Json, version: int) -> Any:
                     f"{version}",
                 )
             continue
-        setattr(found, field.attribute, _field_from_json(kind, field, value, version))
+        setattr(found, field.attribute, _field_from_json(kind, field, source, version))
     return found
 
 
@@ -170,7 +173,8 @@ def _field_from_json(
         return _element_from_json(kind, field, value, version)
     if not isinstance(value, list):
         raise DecodeError(kind.__name__, f"field '{field.json_name}' is no JSON array")
-    return [_element_from_json(kind, field, element, version) for element in value]
+    elements: list[Json] = value
+    return [_element_from_json(kind, field, element, version) for element in elements]
 
 
 def _element_from_json(kind: type[Struct], field: FieldFacts, value: Json, version: int) -> Any:

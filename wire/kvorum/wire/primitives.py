@@ -1,7 +1,7 @@
 """What generated messages share: the base class, varints, tagged sections, arrays of numbers.
 
-Generated code does the common cases in line; what is here is called for the rest, so these functions
-are the slow and careful ones. `data` is always the whole buffer, `pos` the next byte to read.
+Generated code does the common cases in line; what is here is called for the rest, so these are the
+slow and careful ones. `data` is always the whole buffer, `pos` the next byte to read.
 Functions that read return (value, next position).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from kvorum.wire.errors import DecodeError, EncodeError, UnsupportedVersionError
@@ -32,7 +33,9 @@ Writer: TypeAlias = Callable[[Any, Write, int], None]
 class New(Protocol):
     """Make an object without running its `__init__`: the reader sets every field itself."""
 
-    def __call__(self, kind: type[T], /) -> T: ...
+    def __call__(self, kind: type[T], /) -> T:
+        """Return a bare object of `kind`."""
+        ...
 
 
 new: New = object.__new__
@@ -264,7 +267,7 @@ def write_tags(write: Write, known: Tags, unknown: Tags | None) -> None:
     tags = known + unknown if unknown else known
     if unknown:
         tags = sorted(tags, key=lambda entry: entry[0])
-        for (tag, _), (following, _) in zip(tags, tags[1:], strict=False):
+        for (tag, _), (following, _) in pairwise(tags):
             if tag == following:
                 raise EncodeError(f"tag {tag} is written twice")
     write(write_uvarint(len(tags)))

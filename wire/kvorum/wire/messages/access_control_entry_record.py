@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -131,26 +130,26 @@ def _read_AccessControlEntryRecord_0(data: bytes, pos: int) -> tuple[AccessContr
 
 
 def _write_AccessControlEntryRecord_0(o: AccessControlEntryRecord, write: Write, version: int) -> None:
-    b = o.resource_name.encode()
-    n = len(b) + 1
+    text = o.resource_name.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_16sbB(o.id, o.resource_type, n))
     else:
         write(_pack_16sb(o.id, o.resource_type))
         write(long_string_length(n))
-    write(b)
-    b = o.principal.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.principal.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_bB(o.pattern_type, n))
     else:
         write(_pack_b(o.pattern_type))
         write(long_string_length(n))
-    write(b)
-    b = o.host.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.host.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_bb(o.operation, o.permission_type))
         write_tags(write, [], o.unknown_tagged_fields)

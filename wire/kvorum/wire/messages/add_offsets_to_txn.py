@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -126,14 +125,14 @@ def _read_AddOffsetsToTxnRequest_0(data: bytes, pos: int) -> tuple[AddOffsetsToT
 
 
 def _write_AddOffsetsToTxnRequest_0(o: AddOffsetsToTxnRequest, write: Write, version: int) -> None:
-    b = o.transactional_id.encode()
-    n = len(b)
+    text = o.transactional_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.group_id.encode()
-    n = len(b)
+    write(text)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_qhh(o.producer_id, o.producer_epoch, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -168,18 +167,18 @@ def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddOffsetsToT
 
 
 def _write_AddOffsetsToTxnRequest_3(o: AddOffsetsToTxnRequest, write: Write, version: int) -> None:
-    b = o.transactional_id.encode()
-    n = len(b) + 1
+    text = o.transactional_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.group_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qhB(o.producer_id, o.producer_epoch, n))
     else:
         write(_pack_qh(o.producer_id, o.producer_epoch))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -135,8 +135,8 @@ class AddPartitionsToTxnRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
-    AddPartitionsToTxnTransaction = AddPartitionsToTxnRequestAddPartitionsToTxnTransaction
-    AddPartitionsToTxnTopic = AddPartitionsToTxnRequestAddPartitionsToTxnTopic
+    AddPartitionsToTxnTransaction: TypeAlias = AddPartitionsToTxnRequestAddPartitionsToTxnTransaction
+    AddPartitionsToTxnTopic: TypeAlias = AddPartitionsToTxnRequestAddPartitionsToTxnTopic
     FIELDS = (
         ('transactions', 'transactions', '[]AddPartitionsToTxnRequestAddPartitionsToTxnTransaction', (4, 5), (0, -1), None, (0, -1), (), False),
         ('v3_and_below_transactional_id', 'v3AndBelowTransactionalId', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
@@ -256,9 +256,9 @@ class AddPartitionsToTxnResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
-    AddPartitionsToTxnResult = AddPartitionsToTxnResponseAddPartitionsToTxnResult
-    AddPartitionsToTxnTopicResult = AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult
-    AddPartitionsToTxnPartitionResult = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
+    AddPartitionsToTxnResult: TypeAlias = AddPartitionsToTxnResponseAddPartitionsToTxnResult
+    AddPartitionsToTxnTopicResult: TypeAlias = AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult
+    AddPartitionsToTxnPartitionResult: TypeAlias = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (4, 5), (0, -1), None, (0, -1), 0, True),
@@ -313,16 +313,16 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data: bytes, pos: i
 
 def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(items: Iterable[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -364,16 +364,16 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data: bytes, pos: i
 
 def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(items: Iterable[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -415,19 +415,19 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, 
 
 def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(items: Iterable[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction], write: Write, version: int) -> None:
     for o in items:
-        b = o.transactional_id.encode()
-        n = len(b) + 1
+        text = o.transactional_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_qhtB(o.producer_id, o.producer_epoch, o.verify_only, n))
         else:
             write(_pack_qht(o.producer_id, o.producer_epoch, o.verify_only))
             write(write_uvarint(n))
-        if a:
-            _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(a, write, version)
+        if topics_list:
+            _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -459,15 +459,15 @@ def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int) -> tuple[AddPartiti
 def _write_AddPartitionsToTxnRequest_0(o: AddPartitionsToTxnRequest, write: Write, version: int) -> None:
     if o.transactions != []:
         non_default("transactions", version)
-    b = o.v3_and_below_transactional_id.encode()
-    n = len(b)
+    text = o.v3_and_below_transactional_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.v3_and_below_topics
-    n = len(a)
+    write(text)
+    v3_and_below_topics_list = o.v3_and_below_topics
+    n = len(v3_and_below_topics_list)
     write(_pack_qhi(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n))
-    if a:
-        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(a, write, version)
+    if v3_and_below_topics_list:
+        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(v3_and_below_topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -506,19 +506,19 @@ def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddPartiti
 def _write_AddPartitionsToTxnRequest_3(o: AddPartitionsToTxnRequest, write: Write, version: int) -> None:
     if o.transactions != []:
         non_default("transactions", version)
-    b = o.v3_and_below_transactional_id.encode()
-    n = len(b) + 1
+    text = o.v3_and_below_transactional_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.v3_and_below_topics
-    n = len(a) + 1
+    write(text)
+    v3_and_below_topics_list = o.v3_and_below_topics
+    n = len(v3_and_below_topics_list) + 1
     if n < 128:
         write(_pack_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n))
     else:
         write(_pack_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(a, write, version)
+    if v3_and_below_topics_list:
+        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(v3_and_below_topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -559,11 +559,11 @@ def _write_AddPartitionsToTxnRequest_4(o: AddPartitionsToTxnRequest, write: Writ
         non_default("v3AndBelowProducerEpoch", version)
     if o.v3_and_below_topics != []:
         non_default("v3AndBelowTopics", version)
-    a = o.transactions
-    n = len(a) + 1
+    transactions_list = o.transactions
+    n = len(transactions_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(a, write, version)
+    if transactions_list:
+        _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(transactions_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -638,15 +638,15 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes,
 
 def _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(items: Iterable[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.results_by_partition
-        n = len(a)
+        write(text)
+        results_by_partition_list = o.results_by_partition
+        n = len(results_by_partition_list)
         write(_pack_i(n))
-        if a:
-            _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(a, write, version)
+        if results_by_partition_list:
+            _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(results_by_partition_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -686,15 +686,15 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes,
 
 def _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(items: Iterable[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.results_by_partition
-        n = len(a) + 1
+        write(text)
+        results_by_partition_list = o.results_by_partition
+        n = len(results_by_partition_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(a, write, version)
+        if results_by_partition_list:
+            _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(results_by_partition_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -736,15 +736,15 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos:
 
 def _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(items: Iterable[AddPartitionsToTxnResponseAddPartitionsToTxnResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.transactional_id.encode()
-        n = len(b) + 1
+        text = o.transactional_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topic_results
-        n = len(a) + 1
+        write(text)
+        topic_results_list = o.topic_results
+        n = len(topic_results_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(a, write, version)
+        if topic_results_list:
+            _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(topic_results_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -770,11 +770,11 @@ def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int) -> tuple[AddPartit
 def _write_AddPartitionsToTxnResponse_0(o: AddPartitionsToTxnResponse, write: Write, version: int) -> None:
     if o.results_by_transaction != []:
         non_default("resultsByTransaction", version)
-    a = o.results_by_topic_v3_and_below
-    n = len(a)
+    results_by_topic_v3_and_below_list = o.results_by_topic_v3_and_below
+    n = len(results_by_topic_v3_and_below_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(a, write, version)
+    if results_by_topic_v3_and_below_list:
+        _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(results_by_topic_v3_and_below_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -805,15 +805,15 @@ def _read_AddPartitionsToTxnResponse_3(data: bytes, pos: int) -> tuple[AddPartit
 def _write_AddPartitionsToTxnResponse_3(o: AddPartitionsToTxnResponse, write: Write, version: int) -> None:
     if o.results_by_transaction != []:
         non_default("resultsByTransaction", version)
-    a = o.results_by_topic_v3_and_below
-    n = len(a) + 1
+    results_by_topic_v3_and_below_list = o.results_by_topic_v3_and_below
+    n = len(results_by_topic_v3_and_below_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(a, write, version)
+    if results_by_topic_v3_and_below_list:
+        _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(results_by_topic_v3_and_below_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -845,15 +845,15 @@ def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int) -> tuple[AddPartit
 def _write_AddPartitionsToTxnResponse_4(o: AddPartitionsToTxnResponse, write: Write, version: int) -> None:
     if o.results_by_topic_v3_and_below != []:
         non_default("resultsByTopicV3AndBelow", version)
-    a = o.results_by_transaction
-    n = len(a) + 1
+    results_by_transaction_list = o.results_by_transaction
+    n = len(results_by_transaction_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(a, write, version)
+    if results_by_transaction_list:
+        _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(results_by_transaction_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,7 +87,7 @@ class AddRaftVoterRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    Listener = AddRaftVoterRequestListener
+    Listener: TypeAlias = AddRaftVoterRequestListener
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
         ('timeout_ms', 'timeoutMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -191,14 +191,14 @@ def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int) -> tu
 
 def _write_AddRaftVoterRequestListener_0(items: Iterable[AddRaftVoterRequestListener], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -243,20 +243,20 @@ def _read_AddRaftVoterRequest_0(data: bytes, pos: int) -> tuple[AddRaftVoterRequ
 def _write_AddRaftVoterRequest_0(o: AddRaftVoterRequest, write: Write, version: int) -> None:
     if o.ack_when_committed is not True:
         non_default("ackWhenCommitted", version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n))
     else:
         write(_pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id))
         write(write_uvarint(n))
-    if a:
-        _write_AddRaftVoterRequestListener_0(a, write, version)
+    if listeners_list:
+        _write_AddRaftVoterRequestListener_0(listeners_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -297,20 +297,20 @@ def _read_AddRaftVoterRequest_1(data: bytes, pos: int) -> tuple[AddRaftVoterRequ
 
 
 def _write_AddRaftVoterRequest_1(o: AddRaftVoterRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n))
     else:
         write(_pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id))
         write(write_uvarint(n))
-    if a:
-        _write_AddRaftVoterRequestListener_0(a, write, version)
+    if listeners_list:
+        _write_AddRaftVoterRequestListener_0(listeners_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.ack_when_committed))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -342,15 +342,15 @@ def _read_AddRaftVoterResponse_0(data: bytes, pos: int) -> tuple[AddRaftVoterRes
 
 
 def _write_AddRaftVoterResponse_0(o: AddRaftVoterResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -140,9 +140,9 @@ class AlterClientQuotasRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    EntryData = AlterClientQuotasRequestEntryData
-    EntityData = AlterClientQuotasRequestEntityData
-    OpData = AlterClientQuotasRequestOpData
+    EntryData: TypeAlias = AlterClientQuotasRequestEntryData
+    EntityData: TypeAlias = AlterClientQuotasRequestEntityData
+    OpData: TypeAlias = AlterClientQuotasRequestOpData
     FIELDS = (
         ('entries', 'entries', '[]AlterClientQuotasRequestEntryData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
@@ -228,8 +228,8 @@ class AlterClientQuotasResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    EntryData = AlterClientQuotasResponseEntryData
-    EntityData = AlterClientQuotasResponseEntityData
+    EntryData: TypeAlias = AlterClientQuotasResponseEntryData
+    EntityData: TypeAlias = AlterClientQuotasResponseEntityData
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('entries', 'entries', '[]AlterClientQuotasResponseEntryData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -269,10 +269,10 @@ def _read_AlterClientQuotasRequestOpData_0(data: bytes, pos: int, count: int) ->
 
 def _write_AlterClientQuotasRequestOpData_0(items: Iterable[AlterClientQuotasRequestOpData], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b)
+        text = o.key.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_dt(o.value, o.remove))
@@ -303,10 +303,10 @@ def _read_AlterClientQuotasRequestOpData_1(data: bytes, pos: int, count: int) ->
 
 def _write_AlterClientQuotasRequestOpData_1(items: Iterable[AlterClientQuotasRequestOpData], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_dt(o.value, o.remove))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -343,15 +343,15 @@ def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int
 
 def _write_AlterClientQuotasRequestEntityData_0(items: Iterable[AlterClientQuotasRequestEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b)
+        text = o.entity_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = -1 if entity_name_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -393,15 +393,15 @@ def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int
 
 def _write_AlterClientQuotasRequestEntityData_1(items: Iterable[AlterClientQuotasRequestEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b) + 1
+        text = o.entity_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -434,16 +434,16 @@ def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int)
 
 def _write_AlterClientQuotasRequestEntryData_0(items: Iterable[AlterClientQuotasRequestEntryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.entity
-        n = len(a)
+        entity_list = o.entity
+        n = len(entity_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterClientQuotasRequestEntityData_0(a, write, version)
-        a = o.ops
-        n = len(a)
+        if entity_list:
+            _write_AlterClientQuotasRequestEntityData_0(entity_list, write, version)
+        ops_list = o.ops
+        n = len(ops_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterClientQuotasRequestOpData_0(a, write, version)
+        if ops_list:
+            _write_AlterClientQuotasRequestOpData_0(ops_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -484,16 +484,16 @@ def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int)
 
 def _write_AlterClientQuotasRequestEntryData_1(items: Iterable[AlterClientQuotasRequestEntryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.entity
-        n = len(a) + 1
+        entity_list = o.entity
+        n = len(entity_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterClientQuotasRequestEntityData_1(a, write, version)
-        a = o.ops
-        n = len(a) + 1
+        if entity_list:
+            _write_AlterClientQuotasRequestEntityData_1(entity_list, write, version)
+        ops_list = o.ops
+        n = len(ops_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterClientQuotasRequestOpData_1(a, write, version)
+        if ops_list:
+            _write_AlterClientQuotasRequestOpData_1(ops_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -517,11 +517,11 @@ def _read_AlterClientQuotasRequest_0(data: bytes, pos: int) -> tuple[AlterClient
 
 
 def _write_AlterClientQuotasRequest_0(o: AlterClientQuotasRequest, write: Write, version: int) -> None:
-    a = o.entries
-    n = len(a)
+    entries_list = o.entries
+    n = len(entries_list)
     write(_pack_i(n))
-    if a:
-        _write_AlterClientQuotasRequestEntryData_0(a, write, version)
+    if entries_list:
+        _write_AlterClientQuotasRequestEntryData_0(entries_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.validate_only))
@@ -549,11 +549,11 @@ def _read_AlterClientQuotasRequest_1(data: bytes, pos: int) -> tuple[AlterClient
 
 
 def _write_AlterClientQuotasRequest_1(o: AlterClientQuotasRequest, write: Write, version: int) -> None:
-    a = o.entries
-    n = len(a) + 1
+    entries_list = o.entries
+    n = len(entries_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterClientQuotasRequestEntryData_1(a, write, version)
+    if entries_list:
+        _write_AlterClientQuotasRequestEntryData_1(entries_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -590,15 +590,15 @@ def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: in
 
 def _write_AlterClientQuotasResponseEntityData_0(items: Iterable[AlterClientQuotasResponseEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b)
+        text = o.entity_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = -1 if entity_name_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -640,15 +640,15 @@ def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: in
 
 def _write_AlterClientQuotasResponseEntityData_1(items: Iterable[AlterClientQuotasResponseEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b) + 1
+        text = o.entity_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -684,16 +684,16 @@ def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int
 
 def _write_AlterClientQuotasResponseEntryData_0(items: Iterable[AlterClientQuotasResponseEntryData], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.entity
-        n = len(a)
+        write(text)
+        entity_list = o.entity
+        n = len(entity_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterClientQuotasResponseEntityData_0(a, write, version)
+        if entity_list:
+            _write_AlterClientQuotasResponseEntityData_0(entity_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -736,20 +736,20 @@ def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int
 
 def _write_AlterClientQuotasResponseEntryData_1(items: Iterable[AlterClientQuotasResponseEntryData], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.entity
-        n = len(a) + 1
+        write(text)
+        entity_list = o.entity
+        n = len(entity_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterClientQuotasResponseEntityData_1(a, write, version)
+        if entity_list:
+            _write_AlterClientQuotasResponseEntityData_1(entity_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -771,11 +771,11 @@ def _read_AlterClientQuotasResponse_0(data: bytes, pos: int) -> tuple[AlterClien
 
 
 def _write_AlterClientQuotasResponse_0(o: AlterClientQuotasResponse, write: Write, version: int) -> None:
-    a = o.entries
-    n = len(a)
+    entries_list = o.entries
+    n = len(entries_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_AlterClientQuotasResponseEntryData_0(a, write, version)
+    if entries_list:
+        _write_AlterClientQuotasResponseEntryData_0(entries_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -802,15 +802,15 @@ def _read_AlterClientQuotasResponse_1(data: bytes, pos: int) -> tuple[AlterClien
 
 
 def _write_AlterClientQuotasResponse_1(o: AlterClientQuotasResponse, write: Write, version: int) -> None:
-    a = o.entries
-    n = len(a) + 1
+    entries_list = o.entries
+    n = len(entries_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AlterClientQuotasResponseEntryData_1(a, write, version)
+    if entries_list:
+        _write_AlterClientQuotasResponseEntryData_1(entries_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

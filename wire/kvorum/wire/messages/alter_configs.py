@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -116,8 +116,8 @@ class AlterConfigsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    AlterConfigsResource = AlterConfigsRequestAlterConfigsResource
-    AlterableConfig = AlterConfigsRequestAlterableConfig
+    AlterConfigsResource: TypeAlias = AlterConfigsRequestAlterConfigsResource
+    AlterableConfig: TypeAlias = AlterConfigsRequestAlterableConfig
     FIELDS = (
         ('resources', 'resources', '[]AlterConfigsRequestAlterConfigsResource', (0, 2), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 2), (0, -1), None, (0, -1), False, False),
@@ -183,7 +183,7 @@ class AlterConfigsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    AlterConfigsResourceResponse = AlterConfigsResponseAlterConfigsResourceResponse
+    AlterConfigsResourceResponse: TypeAlias = AlterConfigsResponseAlterConfigsResourceResponse
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('responses', 'responses', '[]AlterConfigsResponseAlterConfigsResourceResponse', (0, 2), (0, -1), None, (0, -1), (), False),
@@ -231,15 +231,15 @@ def _read_AlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int
 
 def _write_AlterConfigsRequestAlterableConfig_0(items: Iterable[AlterConfigsRequestAlterableConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -281,15 +281,15 @@ def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int
 
 def _write_AlterConfigsRequestAlterableConfig_2(items: Iterable[AlterConfigsRequestAlterableConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -322,15 +322,15 @@ def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count
 
 def _write_AlterConfigsRequestAlterConfigsResource_0(items: Iterable[AlterConfigsRequestAlterConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.configs
-        n = len(a)
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterConfigsRequestAlterableConfig_0(a, write, version)
+        if configs_list:
+            _write_AlterConfigsRequestAlterableConfig_0(configs_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -370,19 +370,19 @@ def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count
 
 def _write_AlterConfigsRequestAlterConfigsResource_2(items: Iterable[AlterConfigsRequestAlterConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        a = o.configs
-        n = len(a) + 1
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterConfigsRequestAlterableConfig_2(a, write, version)
+        if configs_list:
+            _write_AlterConfigsRequestAlterableConfig_2(configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -406,11 +406,11 @@ def _read_AlterConfigsRequest_0(data: bytes, pos: int) -> tuple[AlterConfigsRequ
 
 
 def _write_AlterConfigsRequest_0(o: AlterConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a)
+    resources_list = o.resources
+    n = len(resources_list)
     write(_pack_i(n))
-    if a:
-        _write_AlterConfigsRequestAlterConfigsResource_0(a, write, version)
+    if resources_list:
+        _write_AlterConfigsRequestAlterConfigsResource_0(resources_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.validate_only))
@@ -438,11 +438,11 @@ def _read_AlterConfigsRequest_2(data: bytes, pos: int) -> tuple[AlterConfigsRequ
 
 
 def _write_AlterConfigsRequest_2(o: AlterConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a) + 1
+    resources_list = o.resources
+    n = len(resources_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterConfigsRequestAlterConfigsResource_2(a, write, version)
+    if resources_list:
+        _write_AlterConfigsRequestAlterConfigsResource_2(resources_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -479,15 +479,15 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: i
 
 def _write_AlterConfigsResponseAlterConfigsResourceResponse_0(items: Iterable[AlterConfigsResponseAlterConfigsResourceResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b)
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -529,23 +529,23 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: i
 
 def _write_AlterConfigsResponseAlterConfigsResourceResponse_2(items: Iterable[AlterConfigsResponseAlterConfigsResourceResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -567,11 +567,11 @@ def _read_AlterConfigsResponse_0(data: bytes, pos: int) -> tuple[AlterConfigsRes
 
 
 def _write_AlterConfigsResponse_0(o: AlterConfigsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_AlterConfigsResponseAlterConfigsResourceResponse_0(a, write, version)
+    if responses_list:
+        _write_AlterConfigsResponseAlterConfigsResourceResponse_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -598,15 +598,15 @@ def _read_AlterConfigsResponse_2(data: bytes, pos: int) -> tuple[AlterConfigsRes
 
 
 def _write_AlterConfigsResponse_2(o: AlterConfigsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AlterConfigsResponseAlterConfigsResourceResponse_2(a, write, version)
+    if responses_list:
+        _write_AlterConfigsResponseAlterConfigsResourceResponse_2(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -156,9 +156,9 @@ class AlterPartitionRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    TopicData = AlterPartitionRequestTopicData
-    PartitionData = AlterPartitionRequestPartitionData
-    BrokerState = AlterPartitionRequestBrokerState
+    TopicData: TypeAlias = AlterPartitionRequestTopicData
+    PartitionData: TypeAlias = AlterPartitionRequestPartitionData
+    BrokerState: TypeAlias = AlterPartitionRequestBrokerState
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (2, 3), (0, -1), None, (0, -1), -1, False),
@@ -269,8 +269,8 @@ class AlterPartitionResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    TopicData = AlterPartitionResponseTopicData
-    PartitionData = AlterPartitionResponsePartitionData
+    TopicData: TypeAlias = AlterPartitionResponseTopicData
+    PartitionData: TypeAlias = AlterPartitionResponsePartitionData
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (2, 3), (0, -1), None, (0, -1), 0, False),
@@ -348,12 +348,12 @@ def _write_AlterPartitionRequestPartitionData_2(items: Iterable[AlterPartitionRe
         if o.new_isr_with_epochs != []:
             non_default("newIsrWithEpochs", version)
         write(_pack_ii(o.partition_index, o.leader_epoch))
-        a = o.new_isr
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        new_isr_list = o.new_isr
+        if len(new_isr_list) < 17:
+            write(INT32_COMPACT[len(new_isr_list)](len(new_isr_list) + 1, *new_isr_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(new_isr_list) + 1))
+            write(write_numbers(new_isr_list, "i"))
         if o.unknown_tagged_fields:
             write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -390,15 +390,15 @@ def _write_AlterPartitionRequestPartitionData_3(items: Iterable[AlterPartitionRe
     for o in items:
         if o.new_isr != []:
             non_default("newIsr", version)
-        a = o.new_isr_with_epochs
-        n = len(a) + 1
+        new_isr_with_epochs_list = o.new_isr_with_epochs
+        n = len(new_isr_with_epochs_list) + 1
         if n < 128:
             write(_pack_iiB(o.partition_index, o.leader_epoch, n))
         else:
             write(_pack_ii(o.partition_index, o.leader_epoch))
             write(write_uvarint(n))
-        if a:
-            _write_AlterPartitionRequestBrokerState_3(a, write, version)
+        if new_isr_with_epochs_list:
+            _write_AlterPartitionRequestBrokerState_3(new_isr_with_epochs_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -432,15 +432,15 @@ def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int) ->
 
 def _write_AlterPartitionRequestTopicData_2(items: Iterable[AlterPartitionRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AlterPartitionRequestPartitionData_2(a, write, version)
+        if partitions_list:
+            _write_AlterPartitionRequestPartitionData_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -473,15 +473,15 @@ def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int) ->
 
 def _write_AlterPartitionRequestTopicData_3(items: Iterable[AlterPartitionRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AlterPartitionRequestPartitionData_3(a, write, version)
+        if partitions_list:
+            _write_AlterPartitionRequestPartitionData_3(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -510,15 +510,15 @@ def _read_AlterPartitionRequest_2(data: bytes, pos: int) -> tuple[AlterPartition
 
 
 def _write_AlterPartitionRequest_2(o: AlterPartitionRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iqB(o.broker_id, o.broker_epoch, n))
     else:
         write(_pack_iq(o.broker_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_AlterPartitionRequestTopicData_2(a, write, version)
+    if topics_list:
+        _write_AlterPartitionRequestTopicData_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -547,15 +547,15 @@ def _read_AlterPartitionRequest_3(data: bytes, pos: int) -> tuple[AlterPartition
 
 
 def _write_AlterPartitionRequest_3(o: AlterPartitionRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iqB(o.broker_id, o.broker_epoch, n))
     else:
         write(_pack_iq(o.broker_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_AlterPartitionRequestTopicData_3(a, write, version)
+    if topics_list:
+        _write_AlterPartitionRequestTopicData_3(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -591,12 +591,12 @@ def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: in
 def _write_AlterPartitionResponsePartitionData_2(items: Iterable[AlterPartitionResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
         write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-        a = o.isr
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        isr_list = o.isr
+        if len(isr_list) < 17:
+            write(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(isr_list) + 1))
+            write(write_numbers(isr_list, "i"))
         if o.unknown_tagged_fields:
             write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -630,15 +630,15 @@ def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int) -
 
 def _write_AlterPartitionResponseTopicData_2(items: Iterable[AlterPartitionResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AlterPartitionResponsePartitionData_2(a, write, version)
+        if partitions_list:
+            _write_AlterPartitionResponsePartitionData_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -667,15 +667,15 @@ def _read_AlterPartitionResponse_2(data: bytes, pos: int) -> tuple[AlterPartitio
 
 
 def _write_AlterPartitionResponse_2(o: AlterPartitionResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_AlterPartitionResponseTopicData_2(a, write, version)
+    if topics_list:
+        _write_AlterPartitionResponseTopicData_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -107,8 +107,8 @@ class AlterPartitionReassignmentsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    ReassignableTopic = AlterPartitionReassignmentsRequestReassignableTopic
-    ReassignablePartition = AlterPartitionReassignmentsRequestReassignablePartition
+    ReassignableTopic: TypeAlias = AlterPartitionReassignmentsRequestReassignableTopic
+    ReassignablePartition: TypeAlias = AlterPartitionReassignmentsRequestReassignablePartition
     FIELDS = (
         ('timeout_ms', 'timeoutMs', 'int32', (0, 1), (0, -1), None, (0, -1), 60000, False),
         ('allow_replication_factor_change', 'allowReplicationFactorChange', 'bool', (1, 1), (0, -1), None, (0, -1), True, False),
@@ -201,8 +201,8 @@ class AlterPartitionReassignmentsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    ReassignableTopicResponse = AlterPartitionReassignmentsResponseReassignableTopicResponse
-    ReassignablePartitionResponse = AlterPartitionReassignmentsResponseReassignablePartitionResponse
+    ReassignableTopicResponse: TypeAlias = AlterPartitionReassignmentsResponseReassignableTopicResponse
+    ReassignablePartitionResponse: TypeAlias = AlterPartitionReassignmentsResponseReassignablePartitionResponse
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('allow_replication_factor_change', 'allowReplicationFactorChange', 'bool', (1, 1), (0, -1), None, (0, -1), True, True),
@@ -263,14 +263,14 @@ def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes,
 def _write_AlterPartitionReassignmentsRequestReassignablePartition_0(items: Iterable[AlterPartitionReassignmentsRequestReassignablePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_i(o.partition_index))
-        a = o.replicas
-        if a is None:
+        replicas_list = o.replicas
+        if replicas_list is None:
             write(b"\x00")
-        elif len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(replicas_list) < 17:
+            write(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(replicas_list) + 1))
+            write(write_numbers(replicas_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -312,15 +312,15 @@ def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos
 
 def _write_AlterPartitionReassignmentsRequestReassignableTopic_0(items: Iterable[AlterPartitionReassignmentsRequestReassignableTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterPartitionReassignmentsRequestReassignablePartition_0(a, write, version)
+        if partitions_list:
+            _write_AlterPartitionReassignmentsRequestReassignablePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -352,15 +352,15 @@ def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[A
 def _write_AlterPartitionReassignmentsRequest_0(o: AlterPartitionReassignmentsRequest, write: Write, version: int) -> None:
     if o.allow_replication_factor_change is not True:
         non_default("allowReplicationFactorChange", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.timeout_ms, n))
     else:
         write(_pack_i(o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AlterPartitionReassignmentsRequestReassignableTopic_0(a, write, version)
+    if topics_list:
+        _write_AlterPartitionReassignmentsRequestReassignableTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -389,15 +389,15 @@ def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int) -> tuple[A
 
 
 def _write_AlterPartitionReassignmentsRequest_1(o: AlterPartitionReassignmentsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_itB(o.timeout_ms, o.allow_replication_factor_change, n))
     else:
         write(_pack_it(o.timeout_ms, o.allow_replication_factor_change))
         write(write_uvarint(n))
-    if a:
-        _write_AlterPartitionReassignmentsRequestReassignableTopic_0(a, write, version)
+    if topics_list:
+        _write_AlterPartitionReassignmentsRequestReassignableTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -432,15 +432,15 @@ def _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(dat
 
 def _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(items: Iterable[AlterPartitionReassignmentsResponseReassignablePartitionResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -482,15 +482,15 @@ def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: b
 
 def _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(items: Iterable[AlterPartitionReassignmentsResponseReassignableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(a, write, version)
+        if partitions_list:
+            _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -532,20 +532,20 @@ def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[
 
 
 def _write_AlterPartitionReassignmentsResponse_0(o: AlterPartitionReassignmentsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(a, write, version)
+    if responses_list:
+        _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -586,20 +586,20 @@ def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int) -> tuple[
 
 
 def _write_AlterPartitionReassignmentsResponse_1(o: AlterPartitionReassignmentsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ithB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n))
     else:
         write(_pack_ith(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(a, write, version)
+    if responses_list:
+        _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

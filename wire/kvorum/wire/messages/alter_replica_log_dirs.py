@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -106,8 +106,8 @@ class AlterReplicaLogDirsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    AlterReplicaLogDir = AlterReplicaLogDirsRequestAlterReplicaLogDir
-    AlterReplicaLogDirTopic = AlterReplicaLogDirsRequestAlterReplicaLogDirTopic
+    AlterReplicaLogDir: TypeAlias = AlterReplicaLogDirsRequestAlterReplicaLogDir
+    AlterReplicaLogDirTopic: TypeAlias = AlterReplicaLogDirsRequestAlterReplicaLogDirTopic
     FIELDS = (
         ('dirs', 'dirs', '[]AlterReplicaLogDirsRequestAlterReplicaLogDir', (1, 2), (0, -1), None, (0, -1), (), False),
     )
@@ -184,8 +184,8 @@ class AlterReplicaLogDirsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    AlterReplicaLogDirTopicResult = AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult
-    AlterReplicaLogDirPartitionResult = AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult
+    AlterReplicaLogDirTopicResult: TypeAlias = AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult
+    AlterReplicaLogDirPartitionResult: TypeAlias = AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult', (1, 2), (0, -1), None, (0, -1), (), False),
@@ -232,16 +232,16 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data: bytes, pos: 
 
 def _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(items: Iterable[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -283,16 +283,16 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data: bytes, pos: 
 
 def _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(items: Iterable[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -325,15 +325,15 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, 
 
 def _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(items: Iterable[AlterReplicaLogDirsRequestAlterReplicaLogDir], write: Write, version: int) -> None:
     for o in items:
-        b = o.path.encode()
-        n = len(b)
+        text = o.path.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.topics
-        n = len(a)
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(a, write, version)
+        if topics_list:
+            _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(topics_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -373,15 +373,15 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, 
 
 def _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(items: Iterable[AlterReplicaLogDirsRequestAlterReplicaLogDir], write: Write, version: int) -> None:
     for o in items:
-        b = o.path.encode()
-        n = len(b) + 1
+        text = o.path.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(a, write, version)
+        if topics_list:
+            _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -403,11 +403,11 @@ def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int) -> tuple[AlterRepl
 
 
 def _write_AlterReplicaLogDirsRequest_1(o: AlterReplicaLogDirsRequest, write: Write, version: int) -> None:
-    a = o.dirs
-    n = len(a)
+    dirs_list = o.dirs
+    n = len(dirs_list)
     write(_pack_i(n))
-    if a:
-        _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(a, write, version)
+    if dirs_list:
+        _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(dirs_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -434,11 +434,11 @@ def _read_AlterReplicaLogDirsRequest_2(data: bytes, pos: int) -> tuple[AlterRepl
 
 
 def _write_AlterReplicaLogDirsRequest_2(o: AlterReplicaLogDirsRequest, write: Write, version: int) -> None:
-    a = o.dirs
-    n = len(a) + 1
+    dirs_list = o.dirs
+    n = len(dirs_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(a, write, version)
+    if dirs_list:
+        _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(dirs_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -513,15 +513,15 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes
 
 def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(items: Iterable[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b)
+        text = o.topic_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(a, write, version)
+        if partitions_list:
+            _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -561,15 +561,15 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes
 
 def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(items: Iterable[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(a, write, version)
+        if partitions_list:
+            _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -591,11 +591,11 @@ def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int) -> tuple[AlterRep
 
 
 def _write_AlterReplicaLogDirsResponse_1(o: AlterReplicaLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(a, write, version)
+    if results_list:
+        _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -622,15 +622,15 @@ def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int) -> tuple[AlterRep
 
 
 def _write_AlterReplicaLogDirsResponse_2(o: AlterReplicaLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(a, write, version)
+    if results_list:
+        _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

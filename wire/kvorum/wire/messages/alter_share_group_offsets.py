@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -62,6 +62,9 @@ class AlterShareGroupOffsetsRequestPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_AlterShareGroupOffsetsRequestPartition = AlterShareGroupOffsetsRequestPartition
+
+
 class AlterShareGroupOffsetsRequestTopic(Fields):
     """AlterShareGroupOffsetsRequestTopic of AlterShareGroupOffsetsRequest."""
 
@@ -87,6 +90,9 @@ class AlterShareGroupOffsetsRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_AlterShareGroupOffsetsRequestTopic = AlterShareGroupOffsetsRequestTopic
+
+
 class AlterShareGroupOffsetsRequest(Message):
     """AlterShareGroupOffsetsRequest: a request, key 91, versions 0 to 0."""
 
@@ -99,8 +105,8 @@ class AlterShareGroupOffsetsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    AlterShareGroupOffsetsRequestTopic = AlterShareGroupOffsetsRequestTopic
-    AlterShareGroupOffsetsRequestPartition = AlterShareGroupOffsetsRequestPartition
+    AlterShareGroupOffsetsRequestTopic: TypeAlias = _AlterShareGroupOffsetsRequestTopic
+    AlterShareGroupOffsetsRequestPartition: TypeAlias = _AlterShareGroupOffsetsRequestPartition
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]AlterShareGroupOffsetsRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -149,6 +155,9 @@ class AlterShareGroupOffsetsResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponsePartition
+
+
 class AlterShareGroupOffsetsResponseTopic(Fields):
     """AlterShareGroupOffsetsResponseTopic of AlterShareGroupOffsetsResponse."""
 
@@ -179,6 +188,9 @@ class AlterShareGroupOffsetsResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_AlterShareGroupOffsetsResponseTopic = AlterShareGroupOffsetsResponseTopic
+
+
 class AlterShareGroupOffsetsResponse(Message):
     """AlterShareGroupOffsetsResponse: a response, key 91, versions 0 to 0."""
 
@@ -193,8 +205,8 @@ class AlterShareGroupOffsetsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    AlterShareGroupOffsetsResponseTopic = AlterShareGroupOffsetsResponseTopic
-    AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponsePartition
+    AlterShareGroupOffsetsResponseTopic: TypeAlias = _AlterShareGroupOffsetsResponseTopic
+    AlterShareGroupOffsetsResponsePartition: TypeAlias = _AlterShareGroupOffsetsResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -279,15 +291,15 @@ def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int
 
 def _write_AlterShareGroupOffsetsRequestTopic_0(items: Iterable[AlterShareGroupOffsetsRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_AlterShareGroupOffsetsRequestPartition_0(a, write, version)
+        if partitions_list:
+            _write_AlterShareGroupOffsetsRequestPartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -325,15 +337,15 @@ def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[AlterS
 
 
 def _write_AlterShareGroupOffsetsRequest_0(o: AlterShareGroupOffsetsRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterShareGroupOffsetsRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_AlterShareGroupOffsetsRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -368,15 +380,15 @@ def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count
 
 def _write_AlterShareGroupOffsetsResponsePartition_0(items: Iterable[AlterShareGroupOffsetsResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -418,19 +430,19 @@ def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: in
 
 def _write_AlterShareGroupOffsetsResponseTopic_0(items: Iterable[AlterShareGroupOffsetsResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AlterShareGroupOffsetsResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_AlterShareGroupOffsetsResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -471,20 +483,20 @@ def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[Alter
 
 
 def _write_AlterShareGroupOffsetsResponse_0(o: AlterShareGroupOffsetsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterShareGroupOffsetsResponseTopic_0(a, write, version)
+    if responses_list:
+        _write_AlterShareGroupOffsetsResponseTopic_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -116,8 +116,8 @@ class AlterUserScramCredentialsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ScramCredentialDeletion = AlterUserScramCredentialsRequestScramCredentialDeletion
-    ScramCredentialUpsertion = AlterUserScramCredentialsRequestScramCredentialUpsertion
+    ScramCredentialDeletion: TypeAlias = AlterUserScramCredentialsRequestScramCredentialDeletion
+    ScramCredentialUpsertion: TypeAlias = AlterUserScramCredentialsRequestScramCredentialUpsertion
     FIELDS = (
         ('deletions', 'deletions', '[]AlterUserScramCredentialsRequestScramCredentialDeletion', (0, 0), (0, -1), None, (0, -1), (), False),
         ('upsertions', 'upsertions', '[]AlterUserScramCredentialsRequestScramCredentialUpsertion', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -178,7 +178,7 @@ class AlterUserScramCredentialsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    AlterUserScramCredentialsResult = AlterUserScramCredentialsResponseAlterUserScramCredentialsResult
+    AlterUserScramCredentialsResult: TypeAlias = AlterUserScramCredentialsResponseAlterUserScramCredentialsResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]AlterUserScramCredentialsResponseAlterUserScramCredentialsResult', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -240,22 +240,22 @@ def _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data: bytes
 
 def _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(items: Iterable[AlterUserScramCredentialsRequestScramCredentialUpsertion], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.salt
-        n = len(b) + 1
+        write(text)
+        raw = o.salt
+        n = len(raw) + 1
         if n < 128:
             write(_pack_biB(o.mechanism, o.iterations, n))
         else:
             write(_pack_bi(o.mechanism, o.iterations))
             write(write_uvarint(n))
-        write(b)
-        b = o.salted_password
-        n = len(b) + 1
+        write(raw)
+        raw = o.salted_password
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -287,10 +287,10 @@ def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes,
 
 def _write_AlterUserScramCredentialsRequestScramCredentialDeletion_0(items: Iterable[AlterUserScramCredentialsRequestScramCredentialDeletion], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_b(o.mechanism))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -330,16 +330,16 @@ def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[Alt
 
 
 def _write_AlterUserScramCredentialsRequest_0(o: AlterUserScramCredentialsRequest, write: Write, version: int) -> None:
-    a = o.deletions
-    n = len(a) + 1
+    deletions_list = o.deletions
+    n = len(deletions_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterUserScramCredentialsRequestScramCredentialDeletion_0(a, write, version)
-    a = o.upsertions
-    n = len(a) + 1
+    if deletions_list:
+        _write_AlterUserScramCredentialsRequestScramCredentialDeletion_0(deletions_list, write, version)
+    upsertions_list = o.upsertions
+    n = len(upsertions_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(a, write, version)
+    if upsertions_list:
+        _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(upsertions_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -383,19 +383,19 @@ def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(dat
 
 def _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(items: Iterable[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.user.encode()
-        n = len(b) + 1
+        text = o.user.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -424,15 +424,15 @@ def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple[Al
 
 
 def _write_AlterUserScramCredentialsResponse_0(o: AlterUserScramCredentialsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(a, write, version)
+    if results_list:
+        _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -187,9 +187,9 @@ class ApiVersionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 3
-    ApiVersion = ApiVersionsResponseApiVersion
-    SupportedFeatureKey = ApiVersionsResponseSupportedFeatureKey
-    FinalizedFeatureKey = ApiVersionsResponseFinalizedFeatureKey
+    ApiVersion: TypeAlias = ApiVersionsResponseApiVersion
+    SupportedFeatureKey: TypeAlias = ApiVersionsResponseSupportedFeatureKey
+    FinalizedFeatureKey: TypeAlias = ApiVersionsResponseFinalizedFeatureKey
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('api_keys', 'apiKeys', '[]ApiVersionsResponseApiVersion', (0, 4), (0, -1), None, (0, -1), (), False),
@@ -272,14 +272,14 @@ def _read_ApiVersionsRequest_3(data: bytes, pos: int) -> tuple[ApiVersionsReques
 
 
 def _write_ApiVersionsRequest_3(o: ApiVersionsRequest, write: Write, version: int) -> None:
-    b = o.client_software_name.encode()
-    n = len(b) + 1
+    text = o.client_software_name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_software_version.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_software_version.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -311,10 +311,10 @@ def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count:
 
 def _write_ApiVersionsResponseFinalizedFeatureKey_3(items: Iterable[ApiVersionsResponseFinalizedFeatureKey], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.max_version_level, o.min_version_level))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -347,10 +347,10 @@ def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count:
 
 def _write_ApiVersionsResponseSupportedFeatureKey_3(items: Iterable[ApiVersionsResponseSupportedFeatureKey], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.min_version, o.max_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -420,11 +420,11 @@ def _read_ApiVersionsResponse_0(data: bytes, pos: int) -> tuple[ApiVersionsRespo
 
 
 def _write_ApiVersionsResponse_0(o: ApiVersionsResponse, write: Write, version: int) -> None:
-    a = o.api_keys
-    n = len(a)
+    api_keys_list = o.api_keys
+    n = len(api_keys_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_ApiVersionsResponseApiVersion_0(a, write, version)
+    if api_keys_list:
+        _write_ApiVersionsResponseApiVersion_0(api_keys_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -450,11 +450,11 @@ def _read_ApiVersionsResponse_1(data: bytes, pos: int) -> tuple[ApiVersionsRespo
 
 
 def _write_ApiVersionsResponse_1(o: ApiVersionsResponse, write: Write, version: int) -> None:
-    a = o.api_keys
-    n = len(a)
+    api_keys_list = o.api_keys
+    n = len(api_keys_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_ApiVersionsResponseApiVersion_0(a, write, version)
+    if api_keys_list:
+        _write_ApiVersionsResponseApiVersion_0(api_keys_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -535,41 +535,42 @@ def _read_ApiVersionsResponse_3(data: bytes, pos: int) -> tuple[ApiVersionsRespo
 
 
 def _write_ApiVersionsResponse_3(o: ApiVersionsResponse, write: Write, version: int) -> None:
-    a = o.api_keys
-    n = len(a) + 1
+    api_keys_list = o.api_keys
+    n = len(api_keys_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ApiVersionsResponseApiVersion_3(a, write, version)
+    if api_keys_list:
+        _write_ApiVersionsResponseApiVersion_3(api_keys_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.supported_features != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.supported_features
-        n = len(a) + 1
+        supported_features_list = o.supported_features
+        n = len(supported_features_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ApiVersionsResponseSupportedFeatureKey_3(a, put, version)
+        if supported_features_list:
+            _write_ApiVersionsResponseSupportedFeatureKey_3(supported_features_list, put, version)
         tags.append((0, b"".join(payload)))
     if o.finalized_features_epoch != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_q(o.finalized_features_epoch))
         tags.append((1, b"".join(payload)))
     if o.finalized_features != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.finalized_features
-        n = len(a) + 1
+        finalized_features_list = o.finalized_features
+        n = len(finalized_features_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ApiVersionsResponseFinalizedFeatureKey_3(a, put, version)
+        if finalized_features_list:
+            _write_ApiVersionsResponseFinalizedFeatureKey_3(finalized_features_list, put, version)
         tags.append((2, b"".join(payload)))
     if o.zk_migration_ready is not False:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_t(o.zk_migration_ready))
         tags.append((3, b"".join(payload)))

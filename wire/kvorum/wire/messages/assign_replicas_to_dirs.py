@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -121,9 +121,9 @@ class AssignReplicasToDirsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DirectoryData = AssignReplicasToDirsRequestDirectoryData
-    TopicData = AssignReplicasToDirsRequestTopicData
-    PartitionData = AssignReplicasToDirsRequestPartitionData
+    DirectoryData: TypeAlias = AssignReplicasToDirsRequestDirectoryData
+    TopicData: TypeAlias = AssignReplicasToDirsRequestTopicData
+    PartitionData: TypeAlias = AssignReplicasToDirsRequestPartitionData
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
@@ -234,9 +234,9 @@ class AssignReplicasToDirsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DirectoryData = AssignReplicasToDirsResponseDirectoryData
-    TopicData = AssignReplicasToDirsResponseTopicData
-    PartitionData = AssignReplicasToDirsResponsePartitionData
+    DirectoryData: TypeAlias = AssignReplicasToDirsResponseDirectoryData
+    TopicData: TypeAlias = AssignReplicasToDirsResponseTopicData
+    PartitionData: TypeAlias = AssignReplicasToDirsResponsePartitionData
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -308,15 +308,15 @@ def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: i
 
 def _write_AssignReplicasToDirsRequestTopicData_0(items: Iterable[AssignReplicasToDirsRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AssignReplicasToDirsRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_AssignReplicasToDirsRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -349,15 +349,15 @@ def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, coun
 
 def _write_AssignReplicasToDirsRequestDirectoryData_0(items: Iterable[AssignReplicasToDirsRequestDirectoryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.topics
-        n = len(a) + 1
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_16sB(o.id, n))
         else:
             write(_pack_16s(o.id))
             write(write_uvarint(n))
-        if a:
-            _write_AssignReplicasToDirsRequestTopicData_0(a, write, version)
+        if topics_list:
+            _write_AssignReplicasToDirsRequestTopicData_0(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -386,15 +386,15 @@ def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int) -> tuple[AssignRe
 
 
 def _write_AssignReplicasToDirsRequest_0(o: AssignReplicasToDirsRequest, write: Write, version: int) -> None:
-    a = o.directories
-    n = len(a) + 1
+    directories_list = o.directories
+    n = len(directories_list) + 1
     if n < 128:
         write(_pack_iqB(o.broker_id, o.broker_epoch, n))
     else:
         write(_pack_iq(o.broker_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_AssignReplicasToDirsRequestDirectoryData_0(a, write, version)
+    if directories_list:
+        _write_AssignReplicasToDirsRequestDirectoryData_0(directories_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -450,15 +450,15 @@ def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: 
 
 def _write_AssignReplicasToDirsResponseTopicData_0(items: Iterable[AssignReplicasToDirsResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_AssignReplicasToDirsResponsePartitionData_0(a, write, version)
+        if partitions_list:
+            _write_AssignReplicasToDirsResponsePartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -491,15 +491,15 @@ def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, cou
 
 def _write_AssignReplicasToDirsResponseDirectoryData_0(items: Iterable[AssignReplicasToDirsResponseDirectoryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.topics
-        n = len(a) + 1
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_16sB(o.id, n))
         else:
             write(_pack_16s(o.id))
             write(write_uvarint(n))
-        if a:
-            _write_AssignReplicasToDirsResponseTopicData_0(a, write, version)
+        if topics_list:
+            _write_AssignReplicasToDirsResponseTopicData_0(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -528,15 +528,15 @@ def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int) -> tuple[AssignR
 
 
 def _write_AssignReplicasToDirsResponse_0(o: AssignReplicasToDirsResponse, write: Write, version: int) -> None:
-    a = o.directories
-    n = len(a) + 1
+    directories_list = o.directories
+    n = len(directories_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_AssignReplicasToDirsResponseDirectoryData_0(a, write, version)
+    if directories_list:
+        _write_AssignReplicasToDirsResponseDirectoryData_0(directories_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

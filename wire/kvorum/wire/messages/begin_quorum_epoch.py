@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -158,9 +158,9 @@ class BeginQuorumEpochRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    TopicData = BeginQuorumEpochRequestTopicData
-    LeaderEndpoint = BeginQuorumEpochRequestLeaderEndpoint
-    PartitionData = BeginQuorumEpochRequestPartitionData
+    TopicData: TypeAlias = BeginQuorumEpochRequestTopicData
+    LeaderEndpoint: TypeAlias = BeginQuorumEpochRequestLeaderEndpoint
+    PartitionData: TypeAlias = BeginQuorumEpochRequestPartitionData
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
         ('voter_id', 'voterId', 'int32', (1, 1), (0, -1), None, (0, -1), -1, True),
@@ -290,9 +290,9 @@ class BeginQuorumEpochResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    TopicData = BeginQuorumEpochResponseTopicData
-    NodeEndpoint = BeginQuorumEpochResponseNodeEndpoint
-    PartitionData = BeginQuorumEpochResponsePartitionData
+    TopicData: TypeAlias = BeginQuorumEpochResponseTopicData
+    NodeEndpoint: TypeAlias = BeginQuorumEpochResponseNodeEndpoint
+    PartitionData: TypeAlias = BeginQuorumEpochResponsePartitionData
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]BeginQuorumEpochResponseTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -392,14 +392,14 @@ def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: 
 
 def _write_BeginQuorumEpochRequestLeaderEndpoint_1(items: Iterable[BeginQuorumEpochRequestLeaderEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -433,15 +433,15 @@ def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) 
 
 def _write_BeginQuorumEpochRequestTopicData_0(items: Iterable[BeginQuorumEpochRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b)
+        text = o.topic_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_BeginQuorumEpochRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_BeginQuorumEpochRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -481,15 +481,15 @@ def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) 
 
 def _write_BeginQuorumEpochRequestTopicData_1(items: Iterable[BeginQuorumEpochRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_BeginQuorumEpochRequestPartitionData_1(a, write, version)
+        if partitions_list:
+            _write_BeginQuorumEpochRequestPartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -523,16 +523,16 @@ def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[BeginQuorumE
 
 
 def _write_BeginQuorumEpochRequest_0(o: BeginQuorumEpochRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_BeginQuorumEpochRequestTopicData_0(a, write, version)
+    if topics_list:
+        _write_BeginQuorumEpochRequestTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -581,25 +581,25 @@ def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[BeginQuorumE
 
 
 def _write_BeginQuorumEpochRequest_1(o: BeginQuorumEpochRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.voter_id, n))
     else:
         write(_pack_i(o.voter_id))
         write(write_uvarint(n))
-    if a:
-        _write_BeginQuorumEpochRequestTopicData_1(a, write, version)
-    a = o.leader_endpoints
-    n = len(a) + 1
+    if topics_list:
+        _write_BeginQuorumEpochRequestTopicData_1(topics_list, write, version)
+    leader_endpoints_list = o.leader_endpoints
+    n = len(leader_endpoints_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_BeginQuorumEpochRequestLeaderEndpoint_1(a, write, version)
+    if leader_endpoints_list:
+        _write_BeginQuorumEpochRequestLeaderEndpoint_1(leader_endpoints_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -673,14 +673,14 @@ def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: i
 
 def _write_BeginQuorumEpochResponseNodeEndpoint_1(items: Iterable[BeginQuorumEpochResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -714,15 +714,15 @@ def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int)
 
 def _write_BeginQuorumEpochResponseTopicData_0(items: Iterable[BeginQuorumEpochResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b)
+        text = o.topic_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_BeginQuorumEpochResponsePartitionData_0(a, write, version)
+        if partitions_list:
+            _write_BeginQuorumEpochResponsePartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -762,15 +762,15 @@ def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int)
 
 def _write_BeginQuorumEpochResponseTopicData_1(items: Iterable[BeginQuorumEpochResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_BeginQuorumEpochResponsePartitionData_1(a, write, version)
+        if partitions_list:
+            _write_BeginQuorumEpochResponsePartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -795,11 +795,11 @@ def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[BeginQuorum
 def _write_BeginQuorumEpochResponse_0(o: BeginQuorumEpochResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_BeginQuorumEpochResponseTopicData_0(a, write, version)
+    if topics_list:
+        _write_BeginQuorumEpochResponseTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -856,24 +856,25 @@ def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[BeginQuorum
 
 
 def _write_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_BeginQuorumEpochResponseTopicData_1(a, write, version)
+    if topics_list:
+        _write_BeginQuorumEpochResponseTopicData_1(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_BeginQuorumEpochResponseNodeEndpoint_1(a, put, version)
+        if node_endpoints_list:
+            _write_BeginQuorumEpochResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -93,14 +92,15 @@ def _read_BeginTransactionRecord_0(data: bytes, pos: int) -> tuple[BeginTransact
 
 def _write_BeginTransactionRecord_0(o: BeginTransactionRecord, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.name is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -210,15 +209,16 @@ def _write_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, write: Write, ver
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.offline_log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.offline_log_dirs
-        n = len(a) + 1
+        offline_log_dirs_list = o.offline_log_dirs
+        n = len(offline_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if offline_log_dirs_list:
+            for offline_log_dirs_list_element in offline_log_dirs_list:
+                put(_pack_16s(offline_log_dirs_list_element))
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
@@ -290,25 +290,26 @@ def _read_BrokerHeartbeatRequest_2(data: bytes, pos: int) -> tuple[BrokerHeartbe
 
 def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.offline_log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.offline_log_dirs
-        n = len(a) + 1
+        offline_log_dirs_list = o.offline_log_dirs
+        n = len(offline_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if offline_log_dirs_list:
+            for offline_log_dirs_list_element in offline_log_dirs_list:
+                put(_pack_16s(offline_log_dirs_list_element))
         tags.append((0, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.cordoned_log_dirs
-        n = 0 if a is None else len(a) + 1
+        cordoned_log_dirs_list = o.cordoned_log_dirs
+        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if cordoned_log_dirs_list:
+            for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
+                put(_pack_16s(cordoned_log_dirs_list_element))
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))

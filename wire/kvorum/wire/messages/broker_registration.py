@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -135,8 +135,8 @@ class BrokerRegistrationRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 0
-    Listener = BrokerRegistrationRequestListener
-    Feature = BrokerRegistrationRequestFeature
+    Listener: TypeAlias = BrokerRegistrationRequestListener
+    Feature: TypeAlias = BrokerRegistrationRequestFeature
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('cluster_id', 'clusterId', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
@@ -243,10 +243,10 @@ def _read_BrokerRegistrationRequestFeature_0(data: bytes, pos: int, count: int) 
 
 def _write_BrokerRegistrationRequestFeature_0(items: Iterable[BrokerRegistrationRequestFeature], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.min_supported_version, o.max_supported_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -288,14 +288,14 @@ def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int)
 
 def _write_BrokerRegistrationRequestListener_0(items: Iterable[BrokerRegistrationRequestListener], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_Hh(o.port, o.security_protocol))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -361,33 +361,33 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int) -> tuple[BrokerRegi
 def _write_BrokerRegistrationRequest_0(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
     if o.is_migrating_zk_broker is not False:
         non_default("isMigratingZkBroker", version)
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.broker_id, n))
     else:
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_16sB(o.incarnation_id, n))
     else:
         write(_pack_16s(o.incarnation_id))
         write(write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestListener_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if listeners_list:
+        _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_BrokerRegistrationRequestFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -449,33 +449,33 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int) -> tuple[BrokerRegi
 
 
 def _write_BrokerRegistrationRequest_1(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.broker_id, n))
     else:
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_16sB(o.incarnation_id, n))
     else:
         write(_pack_16s(o.incarnation_id))
         write(write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestListener_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if listeners_list:
+        _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_BrokerRegistrationRequestFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.is_migrating_zk_broker))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -550,43 +550,43 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegi
 
 
 def _write_BrokerRegistrationRequest_2(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.broker_id, n))
     else:
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_16sB(o.incarnation_id, n))
     else:
         write(_pack_16s(o.incarnation_id))
         write(write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestListener_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if listeners_list:
+        _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_BrokerRegistrationRequestFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.log_dirs
-    n = len(a) + 1
+    write(text)
+    log_dirs_list = o.log_dirs
+    n = len(log_dirs_list) + 1
     if n < 128:
         write(_pack_tB(o.is_migrating_zk_broker, n))
     else:
         write(_pack_t(o.is_migrating_zk_broker))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            write(_pack_16s(e))
+    if log_dirs_list:
+        for log_dirs_list_element in log_dirs_list:
+            write(_pack_16s(log_dirs_list_element))
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -659,43 +659,43 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegi
 
 
 def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.broker_id, n))
     else:
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_16sB(o.incarnation_id, n))
     else:
         write(_pack_16s(o.incarnation_id))
         write(write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestListener_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if listeners_list:
+        _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_BrokerRegistrationRequestFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_BrokerRegistrationRequestFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.log_dirs
-    n = len(a) + 1
+    write(text)
+    log_dirs_list = o.log_dirs
+    n = len(log_dirs_list) + 1
     if n < 128:
         write(_pack_tB(o.is_migrating_zk_broker, n))
     else:
         write(_pack_t(o.is_migrating_zk_broker))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            write(_pack_16s(e))
+    if log_dirs_list:
+        for log_dirs_list_element in log_dirs_list:
+            write(_pack_16s(log_dirs_list_element))
     if o.unknown_tagged_fields:
         write(_pack_q(o.previous_broker_epoch))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -128,8 +127,9 @@ def _write_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, w
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.fenced != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.fenced))
         tags.append((0, b"".join(payload)))
@@ -188,13 +188,14 @@ def _write_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, w
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.fenced != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.fenced))
         tags.append((0, b"".join(payload)))
     if o.in_controlled_shutdown != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.in_controlled_shutdown))
         tags.append((1, b"".join(payload)))
@@ -266,25 +267,26 @@ def _write_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, w
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.fenced != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.fenced))
         tags.append((0, b"".join(payload)))
     if o.in_controlled_shutdown != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.in_controlled_shutdown))
         tags.append((1, b"".join(payload)))
     if o.log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.log_dirs
-        n = len(a) + 1
+        log_dirs_list = o.log_dirs
+        n = len(log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if log_dirs_list:
+            for log_dirs_list_element in log_dirs_list:
+                put(_pack_16s(log_dirs_list_element))
         tags.append((2, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.broker_id, o.broker_epoch))
@@ -366,35 +368,36 @@ def _read_BrokerRegistrationChangeRecord_3(data: bytes, pos: int) -> tuple[Broke
 
 def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.fenced != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.fenced))
         tags.append((0, b"".join(payload)))
     if o.in_controlled_shutdown != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.in_controlled_shutdown))
         tags.append((1, b"".join(payload)))
     if o.log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.log_dirs
-        n = len(a) + 1
+        log_dirs_list = o.log_dirs
+        n = len(log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if log_dirs_list:
+            for log_dirs_list_element in log_dirs_list:
+                put(_pack_16s(log_dirs_list_element))
         tags.append((2, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.cordoned_log_dirs
-        n = 0 if a is None else len(a) + 1
+        cordoned_log_dirs_list = o.cordoned_log_dirs
+        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if cordoned_log_dirs_list:
+            for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
+                put(_pack_16s(cordoned_log_dirs_list_element))
         tags.append((3, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.broker_id, o.broker_epoch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -69,7 +69,7 @@ class ClientQuotaRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    EntityData = ClientQuotaRecordEntityData
+    EntityData: TypeAlias = ClientQuotaRecordEntityData
     FIELDS = (
         ('entity', 'entity', '[]ClientQuotaRecordEntityData', (0, 0), (0, -1), None, (0, -1), (), False),
         ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
@@ -133,15 +133,15 @@ def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int) -> tu
 
 def _write_ClientQuotaRecordEntityData_0(items: Iterable[ClientQuotaRecordEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b) + 1
+        text = o.entity_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -179,15 +179,15 @@ def _read_ClientQuotaRecord_0(data: bytes, pos: int) -> tuple[ClientQuotaRecord,
 
 
 def _write_ClientQuotaRecord_0(o: ClientQuotaRecord, write: Write, version: int) -> None:
-    a = o.entity
-    n = len(a) + 1
+    entity_list = o.entity
+    n = len(entity_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ClientQuotaRecordEntityData_0(a, write, version)
-    b = o.key.encode()
-    n = len(b) + 1
+    if entity_list:
+        _write_ClientQuotaRecordEntityData_0(entity_list, write, version)
+    text = o.key.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_dt(o.value, o.remove))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -107,23 +106,23 @@ def _read_ConfigRecord_0(data: bytes, pos: int) -> tuple[ConfigRecord, int]:
 
 
 def _write_ConfigRecord_0(o: ConfigRecord, write: Write, version: int) -> None:
-    b = o.resource_name.encode()
-    n = len(b) + 1
+    text = o.resource_name.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_bB(o.resource_type, n))
     else:
         write(_pack_b(o.resource_type))
         write(long_string_length(n))
-    write(b)
-    b = o.name.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.value
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    value_value = o.value
+    text = b"" if value_value is None else value_value.encode()
+    n = 0 if value_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -82,7 +82,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicPartitions = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
+    TopicPartitions: TypeAlias = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
     FIELDS = (
         ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('previous_member_epoch', 'previousMemberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -175,24 +175,25 @@ def _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes
 def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterable[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.assignment_epochs != []:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
-            a = o.assignment_epochs
-            if a is None:
+            assignment_epochs_list = o.assignment_epochs
+            if assignment_epochs_list is None:
                 put(b"\x00")
-            elif len(a) < 17:
-                put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            elif len(assignment_epochs_list) < 17:
+                put(INT32_COMPACT[len(assignment_epochs_list)](len(assignment_epochs_list) + 1, *assignment_epochs_list))
             else:
-                put(write_uvarint(len(a) + 1))
-                put(write_numbers(a, "i"))
+                put(write_uvarint(len(assignment_epochs_list) + 1))
+                put(write_numbers(assignment_epochs_list, "i"))
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
             write_tags(write, tags, o.unknown_tagged_fields)
@@ -232,20 +233,20 @@ def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> 
 
 
 def _write_ConsumerGroupCurrentMemberAssignmentValue_0(o: ConsumerGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
-    a = o.assigned_partitions
-    n = len(a) + 1
+    assigned_partitions_list = o.assigned_partitions
+    n = len(assigned_partitions_list) + 1
     if n < 128:
         write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
     else:
         write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
         write(write_uvarint(n))
-    if a:
-        _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(a, write, version)
-    a = o.partitions_pending_revocation
-    n = len(a) + 1
+    if assigned_partitions_list:
+        _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(assigned_partitions_list, write, version)
+    partitions_pending_revocation_list = o.partitions_pending_revocation
+    n = len(partitions_pending_revocation_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(a, write, version)
+    if partitions_pending_revocation_list:
+        _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(partitions_pending_revocation_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -101,8 +101,8 @@ class ConsumerGroupMemberMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ClassicMemberMetadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata
-    ClassicProtocol = ConsumerGroupMemberMetadataValueClassicProtocol
+    ClassicMemberMetadata: TypeAlias = ConsumerGroupMemberMetadataValueClassicMemberMetadata
+    ClassicProtocol: TypeAlias = ConsumerGroupMemberMetadataValueClassicProtocol
     FIELDS = (
         ('instance_id', 'instanceId', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('rack_id', 'rackId', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
@@ -183,14 +183,14 @@ def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: in
 
 def _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(items: Iterable[ConsumerGroupMemberMetadataValueClassicProtocol], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.metadata
-        n = len(b) + 1
+        write(text)
+        raw = o.metadata
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -223,15 +223,15 @@ def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, p
 
 def _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(items: Iterable[ConsumerGroupMemberMetadataValueClassicMemberMetadata], write: Write, version: int) -> None:
     for o in items:
-        a = o.supported_protocols
-        n = len(a) + 1
+        supported_protocols_list = o.supported_protocols
+        n = len(supported_protocols_list) + 1
         if n < 128:
             write(_pack_iB(o.session_timeout_ms, n))
         else:
             write(_pack_i(o.session_timeout_ms))
             write(write_uvarint(n))
-        if a:
-            _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(a, write, version)
+        if supported_protocols_list:
+            _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(supported_protocols_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -363,50 +363,51 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Con
 
 
 def _write_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue, write: Write, version: int) -> None:
-    s = o.instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    instance_id_value = o.instance_id
+    text = b"" if instance_id_value is None else instance_id_value.encode()
+    n = 0 if instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = 0 if rack_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_host.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_host.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.subscribed_topic_names
-    n = len(a) + 1
+    write(text)
+    subscribed_topic_names_list = o.subscribed_topic_names
+    n = len(subscribed_topic_names_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if subscribed_topic_names_list:
+        for subscribed_topic_names_list_element in subscribed_topic_names_list:
+            text = subscribed_topic_names_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    s = o.subscribed_topic_regex
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+            write(text)
+    subscribed_topic_regex_value = o.subscribed_topic_regex
+    text = b"" if subscribed_topic_regex_value is None else subscribed_topic_regex_value.encode()
+    n = 0 if subscribed_topic_regex_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.server_assignor
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    server_assignor_value = o.server_assignor
+    text = b"" if server_assignor_value is None else server_assignor_value.encode()
+    n = 0 if server_assignor_value is None else len(text) + 1
     if n < 128:
         write(_pack_iB(o.rebalance_timeout_ms, n))
     else:
         write(_pack_i(o.rebalance_timeout_ms))
         write(long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.classic_member_metadata != ConsumerGroupMemberMetadataValueClassicMemberMetadata():
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         if o.classic_member_metadata is None:
             put(b"\x00")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -90,8 +89,9 @@ def _read_ConsumerGroupMetadataValue_0(data: bytes, pos: int) -> tuple[ConsumerG
 
 def _write_ConsumerGroupMetadataValue_0(o: ConsumerGroupMetadataValue, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.metadata_hash != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_q(o.metadata_hash))
         tags.append((0, b"".join(payload)))

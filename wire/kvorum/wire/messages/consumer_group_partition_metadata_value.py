@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -105,8 +105,8 @@ class ConsumerGroupPartitionMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicMetadata = ConsumerGroupPartitionMetadataValueTopicMetadata
-    PartitionMetadata = ConsumerGroupPartitionMetadataValuePartitionMetadata
+    TopicMetadata: TypeAlias = ConsumerGroupPartitionMetadataValueTopicMetadata
+    PartitionMetadata: TypeAlias = ConsumerGroupPartitionMetadataValuePartitionMetadata
     FIELDS = (
         ('topics', 'topics', '[]ConsumerGroupPartitionMetadataValueTopicMetadata', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -158,19 +158,19 @@ def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, po
 
 def _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(items: Iterable[ConsumerGroupPartitionMetadataValuePartitionMetadata], write: Write, version: int) -> None:
     for o in items:
-        a = o.racks
-        n = len(a) + 1
+        racks_list = o.racks
+        n = len(racks_list) + 1
         if n < 128:
             write(_pack_iB(o.partition, n))
         else:
             write(_pack_i(o.partition))
             write(write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if racks_list:
+            for racks_list_element in racks_list:
+                text = racks_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
+                write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -212,23 +212,23 @@ def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: i
 
 def _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(items: Iterable[ConsumerGroupPartitionMetadataValueTopicMetadata], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(long_string_length(n))
-        write(b)
-        a = o.partition_metadata
-        n = len(a) + 1
+        write(text)
+        partition_metadata_list = o.partition_metadata
+        n = len(partition_metadata_list) + 1
         if n < 128:
             write(_pack_iB(o.num_partitions, n))
         else:
             write(_pack_i(o.num_partitions))
             write(write_uvarint(n))
-        if a:
-            _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(a, write, version)
+        if partition_metadata_list:
+            _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(partition_metadata_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -257,11 +257,11 @@ def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int) -> tuple[
 
 
 def _write_ConsumerGroupPartitionMetadataValue_0(o: ConsumerGroupPartitionMetadataValue, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(a, write, version)
+    if topics_list:
+        _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -96,15 +95,15 @@ def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int) -> tuple[
 
 
 def _write_ConsumerGroupRegularExpressionValue_0(o: ConsumerGroupRegularExpressionValue, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if topics_list:
+        for topics_list_element in topics_list:
+            text = topics_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write(_pack_qq(o.version, o.timestamp))
         write_tags(write, [], o.unknown_tagged_fields)

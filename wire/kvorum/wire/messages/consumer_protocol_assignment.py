@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -66,7 +66,7 @@ class ConsumerProtocolAssignment(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 32768
-    TopicPartition = ConsumerProtocolAssignmentTopicPartition
+    TopicPartition: TypeAlias = ConsumerProtocolAssignmentTopicPartition
     FIELDS = (
         ('assigned_partitions', 'assignedPartitions', '[]ConsumerProtocolAssignmentTopicPartition', (0, 3), (0, -1), None, (0, -1), (), False),
         ('user_data', 'userData', 'bytes', (0, 3), (0, 32767), None, (0, -1), None, False),
@@ -113,16 +113,16 @@ def _read_ConsumerProtocolAssignmentTopicPartition_0(data: bytes, pos: int, coun
 
 def _write_ConsumerProtocolAssignmentTopicPartition_0(items: Iterable[ConsumerProtocolAssignmentTopicPartition], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -152,16 +152,16 @@ def _read_ConsumerProtocolAssignment_0(data: bytes, pos: int) -> tuple[ConsumerP
 
 
 def _write_ConsumerProtocolAssignment_0(o: ConsumerProtocolAssignment, write: Write, version: int) -> None:
-    a = o.assigned_partitions
-    n = len(a)
+    assigned_partitions_list = o.assigned_partitions
+    n = len(assigned_partitions_list)
     write(_pack_i(n))
-    if a:
-        _write_ConsumerProtocolAssignmentTopicPartition_0(a, write, version)
-    s = o.user_data
-    b = b"" if s is None else s
-    n = -1 if s is None else len(b)
+    if assigned_partitions_list:
+        _write_ConsumerProtocolAssignmentTopicPartition_0(assigned_partitions_list, write, version)
+    user_data_value = o.user_data
+    raw = b"" if user_data_value is None else user_data_value
+    n = -1 if user_data_value is None else len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 

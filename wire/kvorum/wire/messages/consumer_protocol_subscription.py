@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -71,7 +71,7 @@ class ConsumerProtocolSubscription(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 32768
-    TopicPartition = ConsumerProtocolSubscriptionTopicPartition
+    TopicPartition: TypeAlias = ConsumerProtocolSubscriptionTopicPartition
     FIELDS = (
         ('topics', 'topics', '[]string', (0, 3), (0, -1), None, (0, -1), (), False),
         ('user_data', 'userData', 'bytes', (0, 3), (0, 32767), None, (0, -1), None, False),
@@ -130,16 +130,16 @@ def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, co
 
 def _write_ConsumerProtocolSubscriptionTopicPartition_1(items: Iterable[ConsumerProtocolSubscriptionTopicPartition], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -181,20 +181,20 @@ def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int) -> tuple[Consume
 
 
 def _write_ConsumerProtocolSubscription_0(o: ConsumerProtocolSubscription, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if topics_list:
+        for topics_list_element in topics_list:
+            text = topics_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
-    s = o.user_data
-    b = b"" if s is None else s
-    n = -1 if s is None else len(b)
+            write(text)
+    user_data_value = o.user_data
+    raw = b"" if user_data_value is None else user_data_value
+    n = -1 if user_data_value is None else len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -242,25 +242,25 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int) -> tuple[Consume
 
 
 def _write_ConsumerProtocolSubscription_1(o: ConsumerProtocolSubscription, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if topics_list:
+        for topics_list_element in topics_list:
+            text = topics_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
-    s = o.user_data
-    b = b"" if s is None else s
-    n = -1 if s is None else len(b)
+            write(text)
+    user_data_value = o.user_data
+    raw = b"" if user_data_value is None else user_data_value
+    n = -1 if user_data_value is None else len(raw)
     write(_pack_i(n))
-    write(b)
-    a = o.owned_partitions
-    n = len(a)
+    write(raw)
+    owned_partitions_list = o.owned_partitions
+    n = len(owned_partitions_list)
     write(_pack_i(n))
-    if a:
-        _write_ConsumerProtocolSubscriptionTopicPartition_1(a, write, version)
+    if owned_partitions_list:
+        _write_ConsumerProtocolSubscriptionTopicPartition_1(owned_partitions_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -309,25 +309,25 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int) -> tuple[Consume
 
 
 def _write_ConsumerProtocolSubscription_2(o: ConsumerProtocolSubscription, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if topics_list:
+        for topics_list_element in topics_list:
+            text = topics_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
-    s = o.user_data
-    b = b"" if s is None else s
-    n = -1 if s is None else len(b)
+            write(text)
+    user_data_value = o.user_data
+    raw = b"" if user_data_value is None else user_data_value
+    n = -1 if user_data_value is None else len(raw)
     write(_pack_i(n))
-    write(b)
-    a = o.owned_partitions
-    n = len(a)
+    write(raw)
+    owned_partitions_list = o.owned_partitions
+    n = len(owned_partitions_list)
     write(_pack_i(n))
-    if a:
-        _write_ConsumerProtocolSubscriptionTopicPartition_1(a, write, version)
+    if owned_partitions_list:
+        _write_ConsumerProtocolSubscriptionTopicPartition_1(owned_partitions_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.generation_id))
@@ -384,30 +384,30 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int) -> tuple[Consume
 
 
 def _write_ConsumerProtocolSubscription_3(o: ConsumerProtocolSubscription, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if topics_list:
+        for topics_list_element in topics_list:
+            text = topics_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
-    s = o.user_data
-    b = b"" if s is None else s
-    n = -1 if s is None else len(b)
+            write(text)
+    user_data_value = o.user_data
+    raw = b"" if user_data_value is None else user_data_value
+    n = -1 if user_data_value is None else len(raw)
     write(_pack_i(n))
-    write(b)
-    a = o.owned_partitions
-    n = len(a)
+    write(raw)
+    owned_partitions_list = o.owned_partitions
+    n = len(owned_partitions_list)
     write(_pack_i(n))
-    if a:
-        _write_ConsumerProtocolSubscriptionTopicPartition_1(a, write, version)
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if owned_partitions_list:
+        _write_ConsumerProtocolSubscriptionTopicPartition_1(owned_partitions_list, write, version)
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = -1 if rack_id_value is None else len(text)
     write(_pack_ih(o.generation_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 

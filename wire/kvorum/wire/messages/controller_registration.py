@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -120,8 +120,8 @@ class ControllerRegistrationRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Listener = ControllerRegistrationRequestListener
-    Feature = ControllerRegistrationRequestFeature
+    Listener: TypeAlias = ControllerRegistrationRequestListener
+    Feature: TypeAlias = ControllerRegistrationRequestFeature
     FIELDS = (
         ('controller_id', 'controllerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('incarnation_id', 'incarnationId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
@@ -212,10 +212,10 @@ def _read_ControllerRegistrationRequestFeature_0(data: bytes, pos: int, count: i
 
 def _write_ControllerRegistrationRequestFeature_0(items: Iterable[ControllerRegistrationRequestFeature], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.min_supported_version, o.max_supported_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -257,14 +257,14 @@ def _read_ControllerRegistrationRequestListener_0(data: bytes, pos: int, count: 
 
 def _write_ControllerRegistrationRequestListener_0(items: Iterable[ControllerRegistrationRequestListener], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_Hh(o.port, o.security_protocol))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -304,20 +304,20 @@ def _read_ControllerRegistrationRequest_0(data: bytes, pos: int) -> tuple[Contro
 
 
 def _write_ControllerRegistrationRequest_0(o: ControllerRegistrationRequest, write: Write, version: int) -> None:
-    a = o.listeners
-    n = len(a) + 1
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n))
     else:
         write(_pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready))
         write(write_uvarint(n))
-    if a:
-        _write_ControllerRegistrationRequestListener_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if listeners_list:
+        _write_ControllerRegistrationRequestListener_0(listeners_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ControllerRegistrationRequestFeature_0(a, write, version)
+    if features_list:
+        _write_ControllerRegistrationRequestFeature_0(features_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -348,15 +348,15 @@ def _read_ControllerRegistrationResponse_0(data: bytes, pos: int) -> tuple[Contr
 
 
 def _write_ControllerRegistrationResponse_0(o: ControllerRegistrationResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

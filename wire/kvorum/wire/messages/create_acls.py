@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -110,7 +110,7 @@ class CreateAclsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    AclCreation = CreateAclsRequestAclCreation
+    AclCreation: TypeAlias = CreateAclsRequestAclCreation
     FIELDS = (
         ('creations', 'creations', '[]CreateAclsRequestAclCreation', (1, 3), (0, -1), None, (0, -1), (), False),
     )
@@ -162,7 +162,7 @@ class CreateAclsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    AclCreationResult = CreateAclsResponseAclCreationResult
+    AclCreationResult: TypeAlias = CreateAclsResponseAclCreationResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]CreateAclsResponseAclCreationResult', (1, 3), (0, -1), None, (0, -1), (), False),
@@ -216,18 +216,18 @@ def _read_CreateAclsRequestAclCreation_1(data: bytes, pos: int, count: int) -> t
 
 def _write_CreateAclsRequestAclCreation_1(items: Iterable[CreateAclsRequestAclCreation], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        b = o.principal.encode()
-        n = len(b)
+        write(text)
+        text = o.principal.encode()
+        n = len(text)
         write(_pack_bh(o.resource_pattern_type, n))
-        write(b)
-        b = o.host.encode()
-        n = len(b)
+        write(text)
+        text = o.host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_bb(o.operation, o.permission_type))
@@ -276,26 +276,26 @@ def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int) -> t
 
 def _write_CreateAclsRequestAclCreation_2(items: Iterable[CreateAclsRequestAclCreation], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        b = o.principal.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_pattern_type, n))
         else:
             write(_pack_b(o.resource_pattern_type))
             write(long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_bb(o.operation, o.permission_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -318,11 +318,11 @@ def _read_CreateAclsRequest_1(data: bytes, pos: int) -> tuple[CreateAclsRequest,
 
 
 def _write_CreateAclsRequest_1(o: CreateAclsRequest, write: Write, version: int) -> None:
-    a = o.creations
-    n = len(a)
+    creations_list = o.creations
+    n = len(creations_list)
     write(_pack_i(n))
-    if a:
-        _write_CreateAclsRequestAclCreation_1(a, write, version)
+    if creations_list:
+        _write_CreateAclsRequestAclCreation_1(creations_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -349,11 +349,11 @@ def _read_CreateAclsRequest_2(data: bytes, pos: int) -> tuple[CreateAclsRequest,
 
 
 def _write_CreateAclsRequest_2(o: CreateAclsRequest, write: Write, version: int) -> None:
-    a = o.creations
-    n = len(a) + 1
+    creations_list = o.creations
+    n = len(creations_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_CreateAclsRequestAclCreation_2(a, write, version)
+    if creations_list:
+        _write_CreateAclsRequestAclCreation_2(creations_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -382,11 +382,11 @@ def _read_CreateAclsResponseAclCreationResult_1(data: bytes, pos: int, count: in
 
 def _write_CreateAclsResponseAclCreationResult_1(items: Iterable[CreateAclsResponseAclCreationResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -419,15 +419,15 @@ def _read_CreateAclsResponseAclCreationResult_2(data: bytes, pos: int, count: in
 
 def _write_CreateAclsResponseAclCreationResult_2(items: Iterable[CreateAclsResponseAclCreationResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -449,11 +449,11 @@ def _read_CreateAclsResponse_1(data: bytes, pos: int) -> tuple[CreateAclsRespons
 
 
 def _write_CreateAclsResponse_1(o: CreateAclsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_CreateAclsResponseAclCreationResult_1(a, write, version)
+    if results_list:
+        _write_CreateAclsResponseAclCreationResult_1(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -480,15 +480,15 @@ def _read_CreateAclsResponse_2(data: bytes, pos: int) -> tuple[CreateAclsRespons
 
 
 def _write_CreateAclsResponse_2(o: CreateAclsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_CreateAclsResponseAclCreationResult_2(a, write, version)
+    if results_list:
+        _write_CreateAclsResponseAclCreationResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

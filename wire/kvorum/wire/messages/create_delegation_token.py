@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,7 +87,7 @@ class CreateDelegationTokenRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    CreatableRenewers = CreateDelegationTokenRequestCreatableRenewers
+    CreatableRenewers: TypeAlias = CreateDelegationTokenRequestCreatableRenewers
     FIELDS = (
         ('owner_principal_type', 'ownerPrincipalType', 'string', (3, 3), (3, 32767), None, (0, -1), '', False),
         ('owner_principal_name', 'ownerPrincipalName', 'string', (3, 3), (3, 32767), None, (0, -1), '', False),
@@ -215,14 +215,14 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_1(data: bytes, pos: int,
 
 def _write_CreateDelegationTokenRequestCreatableRenewers_1(items: Iterable[CreateDelegationTokenRequestCreatableRenewers], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b)
+        text = o.principal_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b)
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -261,14 +261,14 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int,
 
 def _write_CreateDelegationTokenRequestCreatableRenewers_2(items: Iterable[CreateDelegationTokenRequestCreatableRenewers], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b) + 1
+        text = o.principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -298,11 +298,11 @@ def _write_CreateDelegationTokenRequest_1(o: CreateDelegationTokenRequest, write
         non_default("ownerPrincipalType", version)
     if o.owner_principal_name != '':
         non_default("ownerPrincipalName", version)
-    a = o.renewers
-    n = len(a)
+    renewers_list = o.renewers
+    n = len(renewers_list)
     write(_pack_i(n))
-    if a:
-        _write_CreateDelegationTokenRequestCreatableRenewers_1(a, write, version)
+    if renewers_list:
+        _write_CreateDelegationTokenRequestCreatableRenewers_1(renewers_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.max_lifetime_ms))
@@ -336,11 +336,11 @@ def _write_CreateDelegationTokenRequest_2(o: CreateDelegationTokenRequest, write
         non_default("ownerPrincipalType", version)
     if o.owner_principal_name != '':
         non_default("ownerPrincipalName", version)
-    a = o.renewers
-    n = len(a) + 1
+    renewers_list = o.renewers
+    n = len(renewers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_CreateDelegationTokenRequestCreatableRenewers_2(a, write, version)
+    if renewers_list:
+        _write_CreateDelegationTokenRequestCreatableRenewers_2(renewers_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_q(o.max_lifetime_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -394,21 +394,21 @@ def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int) -> tuple[CreateD
 
 
 def _write_CreateDelegationTokenRequest_3(o: CreateDelegationTokenRequest, write: Write, version: int) -> None:
-    s = o.owner_principal_type
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    owner_principal_type_value = o.owner_principal_type
+    text = b"" if owner_principal_type_value is None else owner_principal_type_value.encode()
+    n = 0 if owner_principal_type_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.owner_principal_name
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    owner_principal_name_value = o.owner_principal_name
+    text = b"" if owner_principal_name_value is None else owner_principal_name_value.encode()
+    n = 0 if owner_principal_name_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.renewers
-    n = len(a) + 1
+    write(text)
+    renewers_list = o.renewers
+    n = len(renewers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_CreateDelegationTokenRequestCreatableRenewers_2(a, write, version)
+    if renewers_list:
+        _write_CreateDelegationTokenRequestCreatableRenewers_2(renewers_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_q(o.max_lifetime_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -460,22 +460,22 @@ def _write_CreateDelegationTokenResponse_1(o: CreateDelegationTokenResponse, wri
         non_default("tokenRequesterPrincipalType", version)
     if o.token_requester_principal_name != '':
         non_default("tokenRequesterPrincipalName", version)
-    b = o.principal_type.encode()
-    n = len(b)
+    text = o.principal_type.encode()
+    n = len(text)
     write(_pack_hh(o.error_code, n))
-    write(b)
-    b = o.principal_name.encode()
-    n = len(b)
+    write(text)
+    text = o.principal_name.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.token_id.encode()
-    n = len(b)
+    write(text)
+    text = o.token_id.encode()
+    n = len(text)
     write(_pack_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
-    write(b)
-    b = o.hmac
-    n = len(b)
+    write(text)
+    raw = o.hmac
+    n = len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -535,30 +535,30 @@ def _write_CreateDelegationTokenResponse_2(o: CreateDelegationTokenResponse, wri
         non_default("tokenRequesterPrincipalType", version)
     if o.token_requester_principal_name != '':
         non_default("tokenRequesterPrincipalName", version)
-    b = o.principal_type.encode()
-    n = len(b) + 1
+    text = o.principal_type.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.principal_name.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.principal_name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.token_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.token_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
     else:
         write(_pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
         write(long_string_length(n))
-    write(b)
-    b = o.hmac
-    n = len(b) + 1
+    write(text)
+    raw = o.hmac
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -632,38 +632,38 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[Create
 
 
 def _write_CreateDelegationTokenResponse_3(o: CreateDelegationTokenResponse, write: Write, version: int) -> None:
-    b = o.principal_type.encode()
-    n = len(b) + 1
+    text = o.principal_type.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.principal_name.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.principal_name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.token_requester_principal_type.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.token_requester_principal_type.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.token_requester_principal_name.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.token_requester_principal_name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.token_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.token_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
     else:
         write(_pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
         write(long_string_length(n))
-    write(b)
-    b = o.hmac
-    n = len(b) + 1
+    write(text)
+    raw = o.hmac
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
         write_tags(write, [], o.unknown_tagged_fields)

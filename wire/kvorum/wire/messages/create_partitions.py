@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -112,8 +112,8 @@ class CreatePartitionsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    CreatePartitionsTopic = CreatePartitionsRequestCreatePartitionsTopic
-    CreatePartitionsAssignment = CreatePartitionsRequestCreatePartitionsAssignment
+    CreatePartitionsTopic: TypeAlias = CreatePartitionsRequestCreatePartitionsTopic
+    CreatePartitionsAssignment: TypeAlias = CreatePartitionsRequestCreatePartitionsAssignment
     FIELDS = (
         ('topics', 'topics', '[]CreatePartitionsRequestCreatePartitionsTopic', (0, 3), (0, -1), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
@@ -178,7 +178,7 @@ class CreatePartitionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    CreatePartitionsTopicResult = CreatePartitionsResponseCreatePartitionsTopicResult
+    CreatePartitionsTopicResult: TypeAlias = CreatePartitionsResponseCreatePartitionsTopicResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]CreatePartitionsResponseCreatePartitionsTopicResult', (0, 3), (0, -1), None, (0, -1), (), False),
@@ -218,12 +218,12 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data: bytes, pos: 
 
 def _write_CreatePartitionsRequestCreatePartitionsAssignment_0(items: Iterable[CreatePartitionsRequestCreatePartitionsAssignment], write: Write, version: int) -> None:
     for o in items:
-        a = o.broker_ids
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        broker_ids_list = o.broker_ids
+        if len(broker_ids_list) < 17:
+            write(INT32_COUNTED[len(broker_ids_list)](len(broker_ids_list), *broker_ids_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(broker_ids_list)))
+            write(write_numbers(broker_ids_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -256,12 +256,12 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: 
 
 def _write_CreatePartitionsRequestCreatePartitionsAssignment_2(items: Iterable[CreatePartitionsRequestCreatePartitionsAssignment], write: Write, version: int) -> None:
     for o in items:
-        a = o.broker_ids
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        broker_ids_list = o.broker_ids
+        if len(broker_ids_list) < 17:
+            write(INT32_COMPACT[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(broker_ids_list) + 1))
+            write(write_numbers(broker_ids_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -295,15 +295,15 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, 
 
 def _write_CreatePartitionsRequestCreatePartitionsTopic_0(items: Iterable[CreatePartitionsRequestCreatePartitionsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.assignments
-        n = -1 if a is None else len(a)
+        write(text)
+        assignments_list = o.assignments
+        n = -1 if assignments_list is None else len(assignments_list)
         write(_pack_ii(o.count, n))
-        if a:
-            _write_CreatePartitionsRequestCreatePartitionsAssignment_0(a, write, version)
+        if assignments_list:
+            _write_CreatePartitionsRequestCreatePartitionsAssignment_0(assignments_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -344,19 +344,19 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_2(data: bytes, pos: int, 
 
 def _write_CreatePartitionsRequestCreatePartitionsTopic_2(items: Iterable[CreatePartitionsRequestCreatePartitionsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.assignments
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        assignments_list = o.assignments
+        n = 0 if assignments_list is None else len(assignments_list) + 1
         if n < 128:
             write(_pack_iB(o.count, n))
         else:
             write(_pack_i(o.count))
             write(write_uvarint(n))
-        if a:
-            _write_CreatePartitionsRequestCreatePartitionsAssignment_2(a, write, version)
+        if assignments_list:
+            _write_CreatePartitionsRequestCreatePartitionsAssignment_2(assignments_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -380,11 +380,11 @@ def _read_CreatePartitionsRequest_0(data: bytes, pos: int) -> tuple[CreatePartit
 
 
 def _write_CreatePartitionsRequest_0(o: CreatePartitionsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_CreatePartitionsRequestCreatePartitionsTopic_0(a, write, version)
+    if topics_list:
+        _write_CreatePartitionsRequestCreatePartitionsTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_it(o.timeout_ms, o.validate_only))
@@ -412,11 +412,11 @@ def _read_CreatePartitionsRequest_2(data: bytes, pos: int) -> tuple[CreatePartit
 
 
 def _write_CreatePartitionsRequest_2(o: CreatePartitionsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_CreatePartitionsRequestCreatePartitionsTopic_2(a, write, version)
+    if topics_list:
+        _write_CreatePartitionsRequestCreatePartitionsTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_it(o.timeout_ms, o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -453,15 +453,15 @@ def _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data: bytes, pos
 
 def _write_CreatePartitionsResponseCreatePartitionsTopicResult_0(items: Iterable[CreatePartitionsResponseCreatePartitionsTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -503,19 +503,19 @@ def _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data: bytes, pos
 
 def _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(items: Iterable[CreatePartitionsResponseCreatePartitionsTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -537,11 +537,11 @@ def _read_CreatePartitionsResponse_0(data: bytes, pos: int) -> tuple[CreateParti
 
 
 def _write_CreatePartitionsResponse_0(o: CreatePartitionsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_CreatePartitionsResponseCreatePartitionsTopicResult_0(a, write, version)
+    if results_list:
+        _write_CreatePartitionsResponseCreatePartitionsTopicResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -568,15 +568,15 @@ def _read_CreatePartitionsResponse_2(data: bytes, pos: int) -> tuple[CreateParti
 
 
 def _write_CreatePartitionsResponse_2(o: CreatePartitionsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(a, write, version)
+    if results_list:
+        _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

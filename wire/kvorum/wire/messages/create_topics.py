@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -166,9 +166,9 @@ class CreateTopicsRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_FROM = 5
-    CreatableTopic = CreateTopicsRequestCreatableTopic
-    CreatableReplicaAssignment = CreateTopicsRequestCreatableReplicaAssignment
-    CreatableTopicConfig = CreateTopicsRequestCreatableTopicConfig
+    CreatableTopic: TypeAlias = CreateTopicsRequestCreatableTopic
+    CreatableReplicaAssignment: TypeAlias = CreateTopicsRequestCreatableReplicaAssignment
+    CreatableTopicConfig: TypeAlias = CreateTopicsRequestCreatableTopicConfig
     FIELDS = (
         ('topics', 'topics', '[]CreateTopicsRequestCreatableTopic', (2, 7), (0, -1), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (2, 7), (0, -1), None, (0, -1), 60000, False),
@@ -298,8 +298,8 @@ class CreateTopicsResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_FROM = 5
-    CreatableTopicResult = CreateTopicsResponseCreatableTopicResult
-    CreatableTopicConfigs = CreateTopicsResponseCreatableTopicConfigs
+    CreatableTopicResult: TypeAlias = CreateTopicsResponseCreatableTopicResult
+    CreatableTopicConfigs: TypeAlias = CreateTopicsResponseCreatableTopicConfigs
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 7), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]CreateTopicsResponseCreatableTopicResult', (2, 7), (0, -1), None, (0, -1), (), False),
@@ -347,15 +347,15 @@ def _read_CreateTopicsRequestCreatableTopicConfig_2(data: bytes, pos: int, count
 
 def _write_CreateTopicsRequestCreatableTopicConfig_2(items: Iterable[CreateTopicsRequestCreatableTopicConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -397,15 +397,15 @@ def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count
 
 def _write_CreateTopicsRequestCreatableTopicConfig_5(items: Iterable[CreateTopicsRequestCreatableTopicConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -434,12 +434,12 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int,
 def _write_CreateTopicsRequestCreatableReplicaAssignment_2(items: Iterable[CreateTopicsRequestCreatableReplicaAssignment], write: Write, version: int) -> None:
     for o in items:
         write(_pack_i(o.partition_index))
-        a = o.broker_ids
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        broker_ids_list = o.broker_ids
+        if len(broker_ids_list) < 17:
+            write(INT32_COUNTED[len(broker_ids_list)](len(broker_ids_list), *broker_ids_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(broker_ids_list)))
+            write(write_numbers(broker_ids_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -473,12 +473,12 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_5(data: bytes, pos: int,
 def _write_CreateTopicsRequestCreatableReplicaAssignment_5(items: Iterable[CreateTopicsRequestCreatableReplicaAssignment], write: Write, version: int) -> None:
     for o in items:
         write(_pack_i(o.partition_index))
-        a = o.broker_ids
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        broker_ids_list = o.broker_ids
+        if len(broker_ids_list) < 17:
+            write(INT32_COMPACT[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(broker_ids_list) + 1))
+            write(write_numbers(broker_ids_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -518,20 +518,20 @@ def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int)
 
 def _write_CreateTopicsRequestCreatableTopic_2(items: Iterable[CreateTopicsRequestCreatableTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.assignments
-        n = len(a)
+        write(text)
+        assignments_list = o.assignments
+        n = len(assignments_list)
         write(_pack_ihi(o.num_partitions, o.replication_factor, n))
-        if a:
-            _write_CreateTopicsRequestCreatableReplicaAssignment_2(a, write, version)
-        a = o.configs
-        n = len(a)
+        if assignments_list:
+            _write_CreateTopicsRequestCreatableReplicaAssignment_2(assignments_list, write, version)
+        configs_list = o.configs
+        n = len(configs_list)
         write(_pack_i(n))
-        if a:
-            _write_CreateTopicsRequestCreatableTopicConfig_2(a, write, version)
+        if configs_list:
+            _write_CreateTopicsRequestCreatableTopicConfig_2(configs_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -581,24 +581,24 @@ def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int)
 
 def _write_CreateTopicsRequestCreatableTopic_5(items: Iterable[CreateTopicsRequestCreatableTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.assignments
-        n = len(a) + 1
+        write(text)
+        assignments_list = o.assignments
+        n = len(assignments_list) + 1
         if n < 128:
             write(_pack_ihB(o.num_partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.num_partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_CreateTopicsRequestCreatableReplicaAssignment_5(a, write, version)
-        a = o.configs
-        n = len(a) + 1
+        if assignments_list:
+            _write_CreateTopicsRequestCreatableReplicaAssignment_5(assignments_list, write, version)
+        configs_list = o.configs
+        n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_CreateTopicsRequestCreatableTopicConfig_5(a, write, version)
+        if configs_list:
+            _write_CreateTopicsRequestCreatableTopicConfig_5(configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -622,11 +622,11 @@ def _read_CreateTopicsRequest_2(data: bytes, pos: int) -> tuple[CreateTopicsRequ
 
 
 def _write_CreateTopicsRequest_2(o: CreateTopicsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_CreateTopicsRequestCreatableTopic_2(a, write, version)
+    if topics_list:
+        _write_CreateTopicsRequestCreatableTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_it(o.timeout_ms, o.validate_only))
@@ -654,11 +654,11 @@ def _read_CreateTopicsRequest_5(data: bytes, pos: int) -> tuple[CreateTopicsRequ
 
 
 def _write_CreateTopicsRequest_5(o: CreateTopicsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_CreateTopicsRequestCreatableTopic_5(a, write, version)
+    if topics_list:
+        _write_CreateTopicsRequestCreatableTopic_5(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_it(o.timeout_ms, o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -703,15 +703,15 @@ def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, cou
 
 def _write_CreateTopicsResponseCreatableTopicConfigs_5(items: Iterable[CreateTopicsResponseCreatableTopicConfigs], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_tbt(o.read_only, o.config_source, o.is_sensitive))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -753,15 +753,15 @@ def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, coun
 
 def _write_CreateTopicsResponseCreatableTopicResult_2(items: Iterable[CreateTopicsResponseCreatableTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -837,31 +837,32 @@ def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, coun
 
 def _write_CreateTopicsResponseCreatableTopicResult_5(items: Iterable[CreateTopicsResponseCreatableTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.configs
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        configs_list = o.configs
+        n = 0 if configs_list is None else len(configs_list) + 1
         if n < 128:
             write(_pack_ihB(o.num_partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.num_partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_CreateTopicsResponseCreatableTopicConfigs_5(a, write, version)
+        if configs_list:
+            _write_CreateTopicsResponseCreatableTopicConfigs_5(configs_list, write, version)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.topic_config_error_code != 0:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_h(o.topic_config_error_code))
             tags.append((0, b"".join(payload)))
@@ -941,31 +942,32 @@ def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, coun
 
 def _write_CreateTopicsResponseCreatableTopicResult_7(items: Iterable[CreateTopicsResponseCreatableTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_16shB(o.topic_id, o.error_code, n))
         else:
             write(_pack_16sh(o.topic_id, o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.configs
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        configs_list = o.configs
+        n = 0 if configs_list is None else len(configs_list) + 1
         if n < 128:
             write(_pack_ihB(o.num_partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.num_partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_CreateTopicsResponseCreatableTopicConfigs_5(a, write, version)
+        if configs_list:
+            _write_CreateTopicsResponseCreatableTopicConfigs_5(configs_list, write, version)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.topic_config_error_code != 0:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_h(o.topic_config_error_code))
             tags.append((0, b"".join(payload)))
@@ -990,11 +992,11 @@ def _read_CreateTopicsResponse_2(data: bytes, pos: int) -> tuple[CreateTopicsRes
 
 
 def _write_CreateTopicsResponse_2(o: CreateTopicsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_CreateTopicsResponseCreatableTopicResult_2(a, write, version)
+    if topics_list:
+        _write_CreateTopicsResponseCreatableTopicResult_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1021,15 +1023,15 @@ def _read_CreateTopicsResponse_5(data: bytes, pos: int) -> tuple[CreateTopicsRes
 
 
 def _write_CreateTopicsResponse_5(o: CreateTopicsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_CreateTopicsResponseCreatableTopicResult_5(a, write, version)
+    if topics_list:
+        _write_CreateTopicsResponseCreatableTopicResult_5(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1058,15 +1060,15 @@ def _read_CreateTopicsResponse_7(data: bytes, pos: int) -> tuple[CreateTopicsRes
 
 
 def _write_CreateTopicsResponse_7(o: CreateTopicsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_CreateTopicsResponseCreatableTopicResult_7(a, write, version)
+    if topics_list:
+        _write_CreateTopicsResponseCreatableTopicResult_7(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

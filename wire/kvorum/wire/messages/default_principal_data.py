@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -90,14 +89,14 @@ def _read_DefaultPrincipalData_0(data: bytes, pos: int) -> tuple[DefaultPrincipa
 
 
 def _write_DefaultPrincipalData_0(o: DefaultPrincipalData, write: Write, version: int) -> None:
-    b = o.type.encode()
-    n = len(b) + 1
+    text = o.type.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.name.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.token_authenticated))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -143,31 +142,31 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int) -> tuple[DelegationToke
 
 
 def _write_DelegationTokenRecord_0(o: DelegationTokenRecord, write: Write, version: int) -> None:
-    b = o.owner.encode()
-    n = len(b) + 1
+    text = o.owner.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.requester.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.requester.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.renewers
-    n = len(a) + 1
+    write(text)
+    renewers_list = o.renewers
+    n = len(renewers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if renewers_list:
+        for renewers_list_element in renewers_list:
+            text = renewers_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    b = o.token_id.encode()
-    n = len(b) + 1
+            write(text)
+    text = o.token_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n))
     else:
         write(_pack_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

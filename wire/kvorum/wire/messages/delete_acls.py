@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -110,7 +110,7 @@ class DeleteAclsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    DeleteAclsFilter = DeleteAclsRequestDeleteAclsFilter
+    DeleteAclsFilter: TypeAlias = DeleteAclsRequestDeleteAclsFilter
     FIELDS = (
         ('filters', 'filters', '[]DeleteAclsRequestDeleteAclsFilter', (1, 3), (0, -1), None, (0, -1), (), False),
     )
@@ -227,8 +227,8 @@ class DeleteAclsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    DeleteAclsFilterResult = DeleteAclsResponseDeleteAclsFilterResult
-    DeleteAclsMatchingAcl = DeleteAclsResponseDeleteAclsMatchingAcl
+    DeleteAclsFilterResult: TypeAlias = DeleteAclsResponseDeleteAclsFilterResult
+    DeleteAclsMatchingAcl: TypeAlias = DeleteAclsResponseDeleteAclsMatchingAcl
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('filter_results', 'filterResults', '[]DeleteAclsResponseDeleteAclsFilterResult', (1, 3), (0, -1), None, (0, -1), (), False),
@@ -291,21 +291,21 @@ def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int)
 
 def _write_DeleteAclsRequestDeleteAclsFilter_1(items: Iterable[DeleteAclsRequestDeleteAclsFilter], write: Write, version: int) -> None:
     for o in items:
-        s = o.resource_name_filter
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        resource_name_filter_value = o.resource_name_filter
+        text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
+        n = -1 if resource_name_filter_value is None else len(text)
         write(_pack_bh(o.resource_type_filter, n))
-        write(b)
-        s = o.principal_filter
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        principal_filter_value = o.principal_filter
+        text = b"" if principal_filter_value is None else principal_filter_value.encode()
+        n = -1 if principal_filter_value is None else len(text)
         write(_pack_bh(o.pattern_type_filter, n))
-        write(b)
-        s = o.host_filter
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        host_filter_value = o.host_filter
+        text = b"" if host_filter_value is None else host_filter_value.encode()
+        n = -1 if host_filter_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_bb(o.operation, o.permission_type))
@@ -363,29 +363,29 @@ def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int)
 
 def _write_DeleteAclsRequestDeleteAclsFilter_2(items: Iterable[DeleteAclsRequestDeleteAclsFilter], write: Write, version: int) -> None:
     for o in items:
-        s = o.resource_name_filter
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        resource_name_filter_value = o.resource_name_filter
+        text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
+        n = 0 if resource_name_filter_value is None else len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type_filter, n))
         else:
             write(_pack_b(o.resource_type_filter))
             write(long_string_length(n))
-        write(b)
-        s = o.principal_filter
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        principal_filter_value = o.principal_filter
+        text = b"" if principal_filter_value is None else principal_filter_value.encode()
+        n = 0 if principal_filter_value is None else len(text) + 1
         if n < 128:
             write(_pack_bB(o.pattern_type_filter, n))
         else:
             write(_pack_b(o.pattern_type_filter))
             write(long_string_length(n))
-        write(b)
-        s = o.host_filter
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        host_filter_value = o.host_filter
+        text = b"" if host_filter_value is None else host_filter_value.encode()
+        n = 0 if host_filter_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_bb(o.operation, o.permission_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -408,11 +408,11 @@ def _read_DeleteAclsRequest_1(data: bytes, pos: int) -> tuple[DeleteAclsRequest,
 
 
 def _write_DeleteAclsRequest_1(o: DeleteAclsRequest, write: Write, version: int) -> None:
-    a = o.filters
-    n = len(a)
+    filters_list = o.filters
+    n = len(filters_list)
     write(_pack_i(n))
-    if a:
-        _write_DeleteAclsRequestDeleteAclsFilter_1(a, write, version)
+    if filters_list:
+        _write_DeleteAclsRequestDeleteAclsFilter_1(filters_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -439,11 +439,11 @@ def _read_DeleteAclsRequest_2(data: bytes, pos: int) -> tuple[DeleteAclsRequest,
 
 
 def _write_DeleteAclsRequest_2(o: DeleteAclsRequest, write: Write, version: int) -> None:
-    a = o.filters
-    n = len(a) + 1
+    filters_list = o.filters
+    n = len(filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteAclsRequestDeleteAclsFilter_2(a, write, version)
+    if filters_list:
+        _write_DeleteAclsRequestDeleteAclsFilter_2(filters_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -495,23 +495,23 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data: bytes, pos: int, count
 
 def _write_DeleteAclsResponseDeleteAclsMatchingAcl_1(items: Iterable[DeleteAclsResponseDeleteAclsMatchingAcl], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b)
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        b = o.principal.encode()
-        n = len(b)
+        write(text)
+        text = o.principal.encode()
+        n = len(text)
         write(_pack_bh(o.pattern_type, n))
-        write(b)
-        b = o.host.encode()
-        n = len(b)
+        write(text)
+        text = o.host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_bb(o.operation, o.permission_type))
@@ -572,35 +572,35 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
 
 def _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(items: Iterable[DeleteAclsResponseDeleteAclsMatchingAcl], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        b = o.principal.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.pattern_type, n))
         else:
             write(_pack_b(o.pattern_type))
             write(long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_bb(o.operation, o.permission_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -637,16 +637,16 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, coun
 
 def _write_DeleteAclsResponseDeleteAclsFilterResult_1(items: Iterable[DeleteAclsResponseDeleteAclsFilterResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.matching_acls
-        n = len(a)
+        write(text)
+        matching_acls_list = o.matching_acls
+        n = len(matching_acls_list)
         write(_pack_i(n))
-        if a:
-            _write_DeleteAclsResponseDeleteAclsMatchingAcl_1(a, write, version)
+        if matching_acls_list:
+            _write_DeleteAclsResponseDeleteAclsMatchingAcl_1(matching_acls_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -689,20 +689,20 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, coun
 
 def _write_DeleteAclsResponseDeleteAclsFilterResult_2(items: Iterable[DeleteAclsResponseDeleteAclsFilterResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.matching_acls
-        n = len(a) + 1
+        write(text)
+        matching_acls_list = o.matching_acls
+        n = len(matching_acls_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(a, write, version)
+        if matching_acls_list:
+            _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(matching_acls_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -724,11 +724,11 @@ def _read_DeleteAclsResponse_1(data: bytes, pos: int) -> tuple[DeleteAclsRespons
 
 
 def _write_DeleteAclsResponse_1(o: DeleteAclsResponse, write: Write, version: int) -> None:
-    a = o.filter_results
-    n = len(a)
+    filter_results_list = o.filter_results
+    n = len(filter_results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DeleteAclsResponseDeleteAclsFilterResult_1(a, write, version)
+    if filter_results_list:
+        _write_DeleteAclsResponseDeleteAclsFilterResult_1(filter_results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -755,15 +755,15 @@ def _read_DeleteAclsResponse_2(data: bytes, pos: int) -> tuple[DeleteAclsRespons
 
 
 def _write_DeleteAclsResponse_2(o: DeleteAclsResponse, write: Write, version: int) -> None:
-    a = o.filter_results
-    n = len(a) + 1
+    filter_results_list = o.filter_results
+    n = len(filter_results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteAclsResponseDeleteAclsFilterResult_2(a, write, version)
+    if filter_results_list:
+        _write_DeleteAclsResponseDeleteAclsFilterResult_2(filter_results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

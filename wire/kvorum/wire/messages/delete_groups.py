@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -100,7 +100,7 @@ class DeleteGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    DeletableGroupResult = DeleteGroupsResponseDeletableGroupResult
+    DeletableGroupResult: TypeAlias = DeleteGroupsResponseDeletableGroupResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]DeleteGroupsResponseDeletableGroupResult', (0, 2), (0, -1), None, (0, -1), (), False),
@@ -143,15 +143,15 @@ def _read_DeleteGroupsRequest_0(data: bytes, pos: int) -> tuple[DeleteGroupsRequ
 
 
 def _write_DeleteGroupsRequest_0(o: DeleteGroupsRequest, write: Write, version: int) -> None:
-    a = o.groups_names
-    n = len(a)
+    groups_names_list = o.groups_names
+    n = len(groups_names_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if groups_names_list:
+        for groups_names_list_element in groups_names_list:
+            text = groups_names_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -189,15 +189,15 @@ def _read_DeleteGroupsRequest_2(data: bytes, pos: int) -> tuple[DeleteGroupsRequ
 
 
 def _write_DeleteGroupsRequest_2(o: DeleteGroupsRequest, write: Write, version: int) -> None:
-    a = o.groups_names
-    n = len(a) + 1
+    groups_names_list = o.groups_names
+    n = len(groups_names_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if groups_names_list:
+        for groups_names_list_element in groups_names_list:
+            text = groups_names_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -225,10 +225,10 @@ def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, coun
 
 def _write_DeleteGroupsResponseDeletableGroupResult_0(items: Iterable[DeleteGroupsResponseDeletableGroupResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b)
+        text = o.group_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_h(o.error_code))
@@ -259,10 +259,10 @@ def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, coun
 
 def _write_DeleteGroupsResponseDeletableGroupResult_2(items: Iterable[DeleteGroupsResponseDeletableGroupResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -285,11 +285,11 @@ def _read_DeleteGroupsResponse_0(data: bytes, pos: int) -> tuple[DeleteGroupsRes
 
 
 def _write_DeleteGroupsResponse_0(o: DeleteGroupsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DeleteGroupsResponseDeletableGroupResult_0(a, write, version)
+    if results_list:
+        _write_DeleteGroupsResponseDeletableGroupResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -316,15 +316,15 @@ def _read_DeleteGroupsResponse_2(data: bytes, pos: int) -> tuple[DeleteGroupsRes
 
 
 def _write_DeleteGroupsResponse_2(o: DeleteGroupsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteGroupsResponseDeletableGroupResult_2(a, write, version)
+    if results_list:
+        _write_DeleteGroupsResponseDeletableGroupResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -107,8 +107,8 @@ class DeleteRecordsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    DeleteRecordsTopic = DeleteRecordsRequestDeleteRecordsTopic
-    DeleteRecordsPartition = DeleteRecordsRequestDeleteRecordsPartition
+    DeleteRecordsTopic: TypeAlias = DeleteRecordsRequestDeleteRecordsTopic
+    DeleteRecordsPartition: TypeAlias = DeleteRecordsRequestDeleteRecordsPartition
     FIELDS = (
         ('topics', 'topics', '[]DeleteRecordsRequestDeleteRecordsTopic', (0, 2), (0, -1), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -194,8 +194,8 @@ class DeleteRecordsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    DeleteRecordsTopicResult = DeleteRecordsResponseDeleteRecordsTopicResult
-    DeleteRecordsPartitionResult = DeleteRecordsResponseDeleteRecordsPartitionResult
+    DeleteRecordsTopicResult: TypeAlias = DeleteRecordsResponseDeleteRecordsTopicResult
+    DeleteRecordsPartitionResult: TypeAlias = DeleteRecordsResponseDeleteRecordsPartitionResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]DeleteRecordsResponseDeleteRecordsTopicResult', (0, 2), (0, -1), None, (0, -1), (), False),
@@ -282,15 +282,15 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count:
 
 def _write_DeleteRecordsRequestDeleteRecordsTopic_0(items: Iterable[DeleteRecordsRequestDeleteRecordsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_DeleteRecordsRequestDeleteRecordsPartition_0(a, write, version)
+        if partitions_list:
+            _write_DeleteRecordsRequestDeleteRecordsPartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -330,15 +330,15 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_2(data: bytes, pos: int, count:
 
 def _write_DeleteRecordsRequestDeleteRecordsTopic_2(items: Iterable[DeleteRecordsRequestDeleteRecordsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DeleteRecordsRequestDeleteRecordsPartition_2(a, write, version)
+        if partitions_list:
+            _write_DeleteRecordsRequestDeleteRecordsPartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -362,11 +362,11 @@ def _read_DeleteRecordsRequest_0(data: bytes, pos: int) -> tuple[DeleteRecordsRe
 
 
 def _write_DeleteRecordsRequest_0(o: DeleteRecordsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_DeleteRecordsRequestDeleteRecordsTopic_0(a, write, version)
+    if topics_list:
+        _write_DeleteRecordsRequestDeleteRecordsTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.timeout_ms))
@@ -394,11 +394,11 @@ def _read_DeleteRecordsRequest_2(data: bytes, pos: int) -> tuple[DeleteRecordsRe
 
 
 def _write_DeleteRecordsRequest_2(o: DeleteRecordsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteRecordsRequestDeleteRecordsTopic_2(a, write, version)
+    if topics_list:
+        _write_DeleteRecordsRequestDeleteRecordsTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -474,15 +474,15 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int,
 
 def _write_DeleteRecordsResponseDeleteRecordsTopicResult_0(items: Iterable[DeleteRecordsResponseDeleteRecordsTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_DeleteRecordsResponseDeleteRecordsPartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_DeleteRecordsResponseDeleteRecordsPartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -522,15 +522,15 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data: bytes, pos: int,
 
 def _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(items: Iterable[DeleteRecordsResponseDeleteRecordsTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DeleteRecordsResponseDeleteRecordsPartitionResult_2(a, write, version)
+        if partitions_list:
+            _write_DeleteRecordsResponseDeleteRecordsPartitionResult_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -552,11 +552,11 @@ def _read_DeleteRecordsResponse_0(data: bytes, pos: int) -> tuple[DeleteRecordsR
 
 
 def _write_DeleteRecordsResponse_0(o: DeleteRecordsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DeleteRecordsResponseDeleteRecordsTopicResult_0(a, write, version)
+    if topics_list:
+        _write_DeleteRecordsResponseDeleteRecordsTopicResult_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -583,15 +583,15 @@ def _read_DeleteRecordsResponse_2(data: bytes, pos: int) -> tuple[DeleteRecordsR
 
 
 def _write_DeleteRecordsResponse_2(o: DeleteRecordsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(a, write, version)
+    if topics_list:
+        _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

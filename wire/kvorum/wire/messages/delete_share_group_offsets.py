@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -54,6 +54,9 @@ class DeleteShareGroupOffsetsRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DeleteShareGroupOffsetsRequestTopic = DeleteShareGroupOffsetsRequestTopic
+
+
 class DeleteShareGroupOffsetsRequest(Message):
     """DeleteShareGroupOffsetsRequest: a request, key 92, versions 0 to 0."""
 
@@ -66,7 +69,7 @@ class DeleteShareGroupOffsetsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DeleteShareGroupOffsetsRequestTopic = DeleteShareGroupOffsetsRequestTopic
+    DeleteShareGroupOffsetsRequestTopic: TypeAlias = _DeleteShareGroupOffsetsRequestTopic
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DeleteShareGroupOffsetsRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -120,6 +123,9 @@ class DeleteShareGroupOffsetsResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DeleteShareGroupOffsetsResponseTopic = DeleteShareGroupOffsetsResponseTopic
+
+
 class DeleteShareGroupOffsetsResponse(Message):
     """DeleteShareGroupOffsetsResponse: a response, key 92, versions 0 to 0."""
 
@@ -134,7 +140,7 @@ class DeleteShareGroupOffsetsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DeleteShareGroupOffsetsResponseTopic = DeleteShareGroupOffsetsResponseTopic
+    DeleteShareGroupOffsetsResponseTopic: TypeAlias = _DeleteShareGroupOffsetsResponseTopic
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -186,10 +192,10 @@ def _read_DeleteShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: in
 
 def _write_DeleteShareGroupOffsetsRequestTopic_0(items: Iterable[DeleteShareGroupOffsetsRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -227,15 +233,15 @@ def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[Delet
 
 
 def _write_DeleteShareGroupOffsetsRequest_0(o: DeleteShareGroupOffsetsRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteShareGroupOffsetsRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_DeleteShareGroupOffsetsRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -279,19 +285,19 @@ def _read_DeleteShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: i
 
 def _write_DeleteShareGroupOffsetsResponseTopic_0(items: Iterable[DeleteShareGroupOffsetsResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_16shB(o.topic_id, o.error_code, n))
         else:
             write(_pack_16sh(o.topic_id, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -332,20 +338,20 @@ def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[Dele
 
 
 def _write_DeleteShareGroupOffsetsResponse_0(o: DeleteShareGroupOffsetsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteShareGroupOffsetsResponseTopic_0(a, write, version)
+    if responses_list:
+        _write_DeleteShareGroupOffsetsResponseTopic_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -94,8 +94,8 @@ class DeleteShareGroupStateRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DeleteStateData = DeleteShareGroupStateRequestDeleteStateData
-    PartitionData = DeleteShareGroupStateRequestPartitionData
+    DeleteStateData: TypeAlias = DeleteShareGroupStateRequestDeleteStateData
+    PartitionData: TypeAlias = DeleteShareGroupStateRequestPartitionData
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DeleteShareGroupStateRequestDeleteStateData', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -180,8 +180,8 @@ class DeleteShareGroupStateResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DeleteStateResult = DeleteShareGroupStateResponseDeleteStateResult
-    PartitionResult = DeleteShareGroupStateResponsePartitionResult
+    DeleteStateResult: TypeAlias = DeleteShareGroupStateResponseDeleteStateResult
+    PartitionResult: TypeAlias = DeleteShareGroupStateResponsePartitionResult
     FIELDS = (
         ('results', 'results', '[]DeleteShareGroupStateResponseDeleteStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -245,15 +245,15 @@ def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, c
 
 def _write_DeleteShareGroupStateRequestDeleteStateData_0(items: Iterable[DeleteShareGroupStateRequestDeleteStateData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_DeleteShareGroupStateRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_DeleteShareGroupStateRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -291,15 +291,15 @@ def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[DeleteS
 
 
 def _write_DeleteShareGroupStateRequest_0(o: DeleteShareGroupStateRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteShareGroupStateRequestDeleteStateData_0(a, write, version)
+    if topics_list:
+        _write_DeleteShareGroupStateRequestDeleteStateData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -334,15 +334,15 @@ def _read_DeleteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, 
 
 def _write_DeleteShareGroupStateResponsePartitionResult_0(items: Iterable[DeleteShareGroupStateResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -375,15 +375,15 @@ def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int
 
 def _write_DeleteShareGroupStateResponseDeleteStateResult_0(items: Iterable[DeleteShareGroupStateResponseDeleteStateResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_DeleteShareGroupStateResponsePartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_DeleteShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -412,11 +412,11 @@ def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[Delete
 
 
 def _write_DeleteShareGroupStateResponse_0(o: DeleteShareGroupStateResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteShareGroupStateResponseDeleteStateResult_0(a, write, version)
+    if results_list:
+        _write_DeleteShareGroupStateResponseDeleteStateResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,7 +87,7 @@ class DeleteTopicsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_FROM = 4
-    DeleteTopicState = DeleteTopicsRequestDeleteTopicState
+    DeleteTopicState: TypeAlias = DeleteTopicsRequestDeleteTopicState
     FIELDS = (
         ('topics', 'topics', '[]DeleteTopicsRequestDeleteTopicState', (6, 6), (0, -1), None, (0, -1), (), False),
         ('topic_names', 'topicNames', '[]string', (1, 5), (0, -1), None, (0, -1), (), True),
@@ -157,7 +157,7 @@ class DeleteTopicsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_FROM = 4
-    DeletableTopicResult = DeleteTopicsResponseDeletableTopicResult
+    DeletableTopicResult: TypeAlias = DeleteTopicsResponseDeletableTopicResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, True),
         ('responses', 'responses', '[]DeleteTopicsResponseDeletableTopicResult', (1, 6), (0, -1), None, (0, -1), (), False),
@@ -204,11 +204,11 @@ def _read_DeleteTopicsRequestDeleteTopicState_6(data: bytes, pos: int, count: in
 
 def _write_DeleteTopicsRequestDeleteTopicState_6(items: Iterable[DeleteTopicsRequestDeleteTopicState], write: Write, version: int) -> None:
     for o in items:
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_16s(o.topic_id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -245,15 +245,15 @@ def _read_DeleteTopicsRequest_1(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
 def _write_DeleteTopicsRequest_1(o: DeleteTopicsRequest, write: Write, version: int) -> None:
     if o.topics != []:
         non_default("topics", version)
-    a = o.topic_names
-    n = len(a)
+    topic_names_list = o.topic_names
+    n = len(topic_names_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if topic_names_list:
+        for topic_names_list_element in topic_names_list:
+            text = topic_names_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.timeout_ms))
@@ -295,15 +295,15 @@ def _read_DeleteTopicsRequest_4(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
 def _write_DeleteTopicsRequest_4(o: DeleteTopicsRequest, write: Write, version: int) -> None:
     if o.topics != []:
         non_default("topics", version)
-    a = o.topic_names
-    n = len(a) + 1
+    topic_names_list = o.topic_names
+    n = len(topic_names_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if topic_names_list:
+        for topic_names_list_element in topic_names_list:
+            text = topic_names_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write(_pack_i(o.timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -334,11 +334,11 @@ def _read_DeleteTopicsRequest_6(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
 
 
 def _write_DeleteTopicsRequest_6(o: DeleteTopicsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DeleteTopicsRequestDeleteTopicState_6(a, write, version)
+    if topics_list:
+        _write_DeleteTopicsRequestDeleteTopicState_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -371,10 +371,10 @@ def _write_DeleteTopicsResponseDeletableTopicResult_1(items: Iterable[DeleteTopi
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_h(o.error_code))
@@ -409,10 +409,10 @@ def _write_DeleteTopicsResponseDeletableTopicResult_4(items: Iterable[DeleteTopi
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -460,19 +460,19 @@ def _write_DeleteTopicsResponseDeletableTopicResult_5(items: Iterable[DeleteTopi
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -519,20 +519,20 @@ def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, coun
 
 def _write_DeleteTopicsResponseDeletableTopicResult_6(items: Iterable[DeleteTopicsResponseDeletableTopicResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_16shB(o.topic_id, o.error_code, n))
         else:
             write(_pack_16sh(o.topic_id, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -554,11 +554,11 @@ def _read_DeleteTopicsResponse_1(data: bytes, pos: int) -> tuple[DeleteTopicsRes
 
 
 def _write_DeleteTopicsResponse_1(o: DeleteTopicsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DeleteTopicsResponseDeletableTopicResult_1(a, write, version)
+    if responses_list:
+        _write_DeleteTopicsResponseDeletableTopicResult_1(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -585,15 +585,15 @@ def _read_DeleteTopicsResponse_4(data: bytes, pos: int) -> tuple[DeleteTopicsRes
 
 
 def _write_DeleteTopicsResponse_4(o: DeleteTopicsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteTopicsResponseDeletableTopicResult_4(a, write, version)
+    if responses_list:
+        _write_DeleteTopicsResponseDeletableTopicResult_4(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -622,15 +622,15 @@ def _read_DeleteTopicsResponse_5(data: bytes, pos: int) -> tuple[DeleteTopicsRes
 
 
 def _write_DeleteTopicsResponse_5(o: DeleteTopicsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteTopicsResponseDeletableTopicResult_5(a, write, version)
+    if responses_list:
+        _write_DeleteTopicsResponseDeletableTopicResult_5(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -659,15 +659,15 @@ def _read_DeleteTopicsResponse_6(data: bytes, pos: int) -> tuple[DeleteTopicsRes
 
 
 def _write_DeleteTopicsResponse_6(o: DeleteTopicsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DeleteTopicsResponseDeletableTopicResult_6(a, write, version)
+    if responses_list:
+        _write_DeleteTopicsResponseDeletableTopicResult_6(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -187,8 +187,8 @@ class DescribeAclsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    DescribeAclsResource = DescribeAclsResponseDescribeAclsResource
-    AclDescription = DescribeAclsResponseAclDescription
+    DescribeAclsResource: TypeAlias = DescribeAclsResponseDescribeAclsResource
+    AclDescription: TypeAlias = DescribeAclsResponseAclDescription
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 3), (0, -1), None, (0, -1), 0, False),
@@ -255,21 +255,21 @@ def _read_DescribeAclsRequest_1(data: bytes, pos: int) -> tuple[DescribeAclsRequ
 
 
 def _write_DescribeAclsRequest_1(o: DescribeAclsRequest, write: Write, version: int) -> None:
-    s = o.resource_name_filter
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    resource_name_filter_value = o.resource_name_filter
+    text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
+    n = -1 if resource_name_filter_value is None else len(text)
     write(_pack_bh(o.resource_type_filter, n))
-    write(b)
-    s = o.principal_filter
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    principal_filter_value = o.principal_filter
+    text = b"" if principal_filter_value is None else principal_filter_value.encode()
+    n = -1 if principal_filter_value is None else len(text)
     write(_pack_bh(o.pattern_type_filter, n))
-    write(b)
-    s = o.host_filter
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    host_filter_value = o.host_filter
+    text = b"" if host_filter_value is None else host_filter_value.encode()
+    n = -1 if host_filter_value is None else len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_bb(o.operation, o.permission_type))
@@ -323,29 +323,29 @@ def _read_DescribeAclsRequest_2(data: bytes, pos: int) -> tuple[DescribeAclsRequ
 
 
 def _write_DescribeAclsRequest_2(o: DescribeAclsRequest, write: Write, version: int) -> None:
-    s = o.resource_name_filter
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    resource_name_filter_value = o.resource_name_filter
+    text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
+    n = 0 if resource_name_filter_value is None else len(text) + 1
     if n < 128:
         write(_pack_bB(o.resource_type_filter, n))
     else:
         write(_pack_b(o.resource_type_filter))
         write(long_string_length(n))
-    write(b)
-    s = o.principal_filter
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    principal_filter_value = o.principal_filter
+    text = b"" if principal_filter_value is None else principal_filter_value.encode()
+    n = 0 if principal_filter_value is None else len(text) + 1
     if n < 128:
         write(_pack_bB(o.pattern_type_filter, n))
     else:
         write(_pack_b(o.pattern_type_filter))
         write(long_string_length(n))
-    write(b)
-    s = o.host_filter
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    host_filter_value = o.host_filter
+    text = b"" if host_filter_value is None else host_filter_value.encode()
+    n = 0 if host_filter_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_bb(o.operation, o.permission_type))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -381,14 +381,14 @@ def _read_DescribeAclsResponseAclDescription_1(data: bytes, pos: int, count: int
 
 def _write_DescribeAclsResponseAclDescription_1(items: Iterable[DescribeAclsResponseAclDescription], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal.encode()
-        n = len(b)
+        text = o.principal.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b)
+        write(text)
+        text = o.host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_bb(o.operation, o.permission_type))
@@ -428,14 +428,14 @@ def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int
 
 def _write_DescribeAclsResponseAclDescription_2(items: Iterable[DescribeAclsResponseAclDescription], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal.encode()
-        n = len(b) + 1
+        text = o.principal.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_bb(o.operation, o.permission_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -469,15 +469,15 @@ def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, coun
 
 def _write_DescribeAclsResponseDescribeAclsResource_1(items: Iterable[DescribeAclsResponseDescribeAclsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.acls
-        n = len(a)
+        write(text)
+        acls_list = o.acls
+        n = len(acls_list)
         write(_pack_bi(o.pattern_type, n))
-        if a:
-            _write_DescribeAclsResponseAclDescription_1(a, write, version)
+        if acls_list:
+            _write_DescribeAclsResponseAclDescription_1(acls_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -517,23 +517,23 @@ def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, coun
 
 def _write_DescribeAclsResponseDescribeAclsResource_2(items: Iterable[DescribeAclsResponseDescribeAclsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        a = o.acls
-        n = len(a) + 1
+        write(text)
+        acls_list = o.acls
+        n = len(acls_list) + 1
         if n < 128:
             write(_pack_bB(o.pattern_type, n))
         else:
             write(_pack_b(o.pattern_type))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeAclsResponseAclDescription_2(a, write, version)
+        if acls_list:
+            _write_DescribeAclsResponseAclDescription_2(acls_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -565,16 +565,16 @@ def _read_DescribeAclsResponse_1(data: bytes, pos: int) -> tuple[DescribeAclsRes
 
 
 def _write_DescribeAclsResponse_1(o: DescribeAclsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = -1 if error_message_value is None else len(text)
     write(_pack_ihh(o.throttle_time_ms, o.error_code, n))
-    write(b)
-    a = o.resources
-    n = len(a)
+    write(text)
+    resources_list = o.resources
+    n = len(resources_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeAclsResponseDescribeAclsResource_1(a, write, version)
+    if resources_list:
+        _write_DescribeAclsResponseDescribeAclsResource_1(resources_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -613,20 +613,20 @@ def _read_DescribeAclsResponse_2(data: bytes, pos: int) -> tuple[DescribeAclsRes
 
 
 def _write_DescribeAclsResponse_2(o: DescribeAclsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.resources
-    n = len(a) + 1
+    write(text)
+    resources_list = o.resources
+    n = len(resources_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeAclsResponseDescribeAclsResource_2(a, write, version)
+    if resources_list:
+        _write_DescribeAclsResponseDescribeAclsResource_2(resources_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -92,7 +92,7 @@ class DescribeClientQuotasRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    ComponentData = DescribeClientQuotasRequestComponentData
+    ComponentData: TypeAlias = DescribeClientQuotasRequestComponentData
     FIELDS = (
         ('components', 'components', '[]DescribeClientQuotasRequestComponentData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('strict', 'strict', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
@@ -200,9 +200,9 @@ class DescribeClientQuotasResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    EntryData = DescribeClientQuotasResponseEntryData
-    EntityData = DescribeClientQuotasResponseEntityData
-    ValueData = DescribeClientQuotasResponseValueData
+    EntryData: TypeAlias = DescribeClientQuotasResponseEntryData
+    EntityData: TypeAlias = DescribeClientQuotasResponseEntityData
+    ValueData: TypeAlias = DescribeClientQuotasResponseValueData
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -258,15 +258,15 @@ def _read_DescribeClientQuotasRequestComponentData_0(data: bytes, pos: int, coun
 
 def _write_DescribeClientQuotasRequestComponentData_0(items: Iterable[DescribeClientQuotasRequestComponentData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b)
+        text = o.entity_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.match
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        match_value = o.match
+        text = b"" if match_value is None else match_value.encode()
+        n = -1 if match_value is None else len(text)
         write(_pack_bh(o.match_type, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -308,19 +308,19 @@ def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, coun
 
 def _write_DescribeClientQuotasRequestComponentData_1(items: Iterable[DescribeClientQuotasRequestComponentData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b) + 1
+        text = o.entity_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.match
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        match_value = o.match
+        text = b"" if match_value is None else match_value.encode()
+        n = 0 if match_value is None else len(text) + 1
         if n < 128:
             write(_pack_bB(o.match_type, n))
         else:
             write(_pack_b(o.match_type))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -344,11 +344,11 @@ def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int) -> tuple[Describe
 
 
 def _write_DescribeClientQuotasRequest_0(o: DescribeClientQuotasRequest, write: Write, version: int) -> None:
-    a = o.components
-    n = len(a)
+    components_list = o.components
+    n = len(components_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeClientQuotasRequestComponentData_0(a, write, version)
+    if components_list:
+        _write_DescribeClientQuotasRequestComponentData_0(components_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.strict))
@@ -376,11 +376,11 @@ def _read_DescribeClientQuotasRequest_1(data: bytes, pos: int) -> tuple[Describe
 
 
 def _write_DescribeClientQuotasRequest_1(o: DescribeClientQuotasRequest, write: Write, version: int) -> None:
-    a = o.components
-    n = len(a) + 1
+    components_list = o.components
+    n = len(components_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeClientQuotasRequestComponentData_1(a, write, version)
+    if components_list:
+        _write_DescribeClientQuotasRequestComponentData_1(components_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.strict))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -409,10 +409,10 @@ def _read_DescribeClientQuotasResponseValueData_0(data: bytes, pos: int, count: 
 
 def _write_DescribeClientQuotasResponseValueData_0(items: Iterable[DescribeClientQuotasResponseValueData], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b)
+        text = o.key.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_d(o.value))
@@ -443,10 +443,10 @@ def _read_DescribeClientQuotasResponseValueData_1(data: bytes, pos: int, count: 
 
 def _write_DescribeClientQuotasResponseValueData_1(items: Iterable[DescribeClientQuotasResponseValueData], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_d(o.value))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -483,15 +483,15 @@ def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count:
 
 def _write_DescribeClientQuotasResponseEntityData_0(items: Iterable[DescribeClientQuotasResponseEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b)
+        text = o.entity_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = -1 if entity_name_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -533,15 +533,15 @@ def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count:
 
 def _write_DescribeClientQuotasResponseEntityData_1(items: Iterable[DescribeClientQuotasResponseEntityData], write: Write, version: int) -> None:
     for o in items:
-        b = o.entity_type.encode()
-        n = len(b) + 1
+        text = o.entity_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.entity_name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        entity_name_value = o.entity_name
+        text = b"" if entity_name_value is None else entity_name_value.encode()
+        n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -574,16 +574,16 @@ def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: 
 
 def _write_DescribeClientQuotasResponseEntryData_0(items: Iterable[DescribeClientQuotasResponseEntryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.entity
-        n = len(a)
+        entity_list = o.entity
+        n = len(entity_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeClientQuotasResponseEntityData_0(a, write, version)
-        a = o.values
-        n = len(a)
+        if entity_list:
+            _write_DescribeClientQuotasResponseEntityData_0(entity_list, write, version)
+        values_list = o.values
+        n = len(values_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeClientQuotasResponseValueData_0(a, write, version)
+        if values_list:
+            _write_DescribeClientQuotasResponseValueData_0(values_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -624,16 +624,16 @@ def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: 
 
 def _write_DescribeClientQuotasResponseEntryData_1(items: Iterable[DescribeClientQuotasResponseEntryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.entity
-        n = len(a) + 1
+        entity_list = o.entity
+        n = len(entity_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeClientQuotasResponseEntityData_1(a, write, version)
-        a = o.values
-        n = len(a) + 1
+        if entity_list:
+            _write_DescribeClientQuotasResponseEntityData_1(entity_list, write, version)
+        values_list = o.values
+        n = len(values_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeClientQuotasResponseValueData_1(a, write, version)
+        if values_list:
+            _write_DescribeClientQuotasResponseValueData_1(values_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -666,16 +666,16 @@ def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int) -> tuple[Describ
 
 
 def _write_DescribeClientQuotasResponse_0(o: DescribeClientQuotasResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = -1 if error_message_value is None else len(text)
     write(_pack_ihh(o.throttle_time_ms, o.error_code, n))
-    write(b)
-    a = o.entries
-    n = -1 if a is None else len(a)
+    write(text)
+    entries_list = o.entries
+    n = -1 if entries_list is None else len(entries_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeClientQuotasResponseEntryData_0(a, write, version)
+    if entries_list:
+        _write_DescribeClientQuotasResponseEntryData_0(entries_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -715,20 +715,20 @@ def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int) -> tuple[Describ
 
 
 def _write_DescribeClientQuotasResponse_1(o: DescribeClientQuotasResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.entries
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    entries_list = o.entries
+    n = 0 if entries_list is None else len(entries_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeClientQuotasResponseEntryData_1(a, write, version)
+    if entries_list:
+        _write_DescribeClientQuotasResponseEntryData_1(entries_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -140,7 +140,7 @@ class DescribeClusterResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    DescribeClusterBroker = DescribeClusterResponseDescribeClusterBroker
+    DescribeClusterBroker: TypeAlias = DescribeClusterResponseDescribeClusterBroker
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -289,23 +289,23 @@ def _write_DescribeClusterResponseDescribeClusterBroker_0(items: Iterable[Descri
     for o in items:
         if o.is_fenced is not False:
             non_default("isFenced", version)
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.broker_id, n))
         else:
             write(_pack_i(o.broker_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -349,23 +349,23 @@ def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, 
 
 def _write_DescribeClusterResponseDescribeClusterBroker_2(items: Iterable[DescribeClusterResponseDescribeClusterBroker], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.broker_id, n))
         else:
             write(_pack_i(o.broker_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_t(o.is_fenced))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -419,28 +419,28 @@ def _read_DescribeClusterResponse_0(data: bytes, pos: int) -> tuple[DescribeClus
 def _write_DescribeClusterResponse_0(o: DescribeClusterResponse, write: Write, version: int) -> None:
     if o.endpoint_type != 1:
         non_default("endpointType", version)
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.brokers
-    n = len(a) + 1
+    write(text)
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeClusterResponseDescribeClusterBroker_0(a, write, version)
+    if brokers_list:
+        _write_DescribeClusterResponseDescribeClusterBroker_0(brokers_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.cluster_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -491,32 +491,32 @@ def _read_DescribeClusterResponse_1(data: bytes, pos: int) -> tuple[DescribeClus
 
 
 def _write_DescribeClusterResponse_1(o: DescribeClusterResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_bB(o.endpoint_type, n))
     else:
         write(_pack_b(o.endpoint_type))
         write(long_string_length(n))
-    write(b)
-    a = o.brokers
-    n = len(a) + 1
+    write(text)
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeClusterResponseDescribeClusterBroker_0(a, write, version)
+    if brokers_list:
+        _write_DescribeClusterResponseDescribeClusterBroker_0(brokers_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.cluster_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -567,32 +567,32 @@ def _read_DescribeClusterResponse_2(data: bytes, pos: int) -> tuple[DescribeClus
 
 
 def _write_DescribeClusterResponse_2(o: DescribeClusterResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_bB(o.endpoint_type, n))
     else:
         write(_pack_b(o.endpoint_type))
         write(long_string_length(n))
-    write(b)
-    a = o.brokers
-    n = len(a) + 1
+    write(text)
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeClusterResponseDescribeClusterBroker_2(a, write, version)
+    if brokers_list:
+        _write_DescribeClusterResponseDescribeClusterBroker_2(brokers_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.cluster_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)

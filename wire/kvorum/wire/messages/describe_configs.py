@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -102,7 +102,7 @@ class DescribeConfigsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
-    DescribeConfigsResource = DescribeConfigsRequestDescribeConfigsResource
+    DescribeConfigsResource: TypeAlias = DescribeConfigsRequestDescribeConfigsResource
     FIELDS = (
         ('resources', 'resources', '[]DescribeConfigsRequestDescribeConfigsResource', (1, 4), (0, -1), None, (0, -1), (), False),
         ('include_synonyms', 'includeSynonyms', 'bool', (1, 4), (0, -1), None, (0, -1), False, False),
@@ -262,9 +262,9 @@ class DescribeConfigsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
-    DescribeConfigsResult = DescribeConfigsResponseDescribeConfigsResult
-    DescribeConfigsResourceResult = DescribeConfigsResponseDescribeConfigsResourceResult
-    DescribeConfigsSynonym = DescribeConfigsResponseDescribeConfigsSynonym
+    DescribeConfigsResult: TypeAlias = DescribeConfigsResponseDescribeConfigsResult
+    DescribeConfigsResourceResult: TypeAlias = DescribeConfigsResponseDescribeConfigsResourceResult
+    DescribeConfigsSynonym: TypeAlias = DescribeConfigsResponseDescribeConfigsSynonym
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 4), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]DescribeConfigsResponseDescribeConfigsResult', (1, 4), (0, -1), None, (0, -1), (), False),
@@ -319,19 +319,19 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int,
 
 def _write_DescribeConfigsRequestDescribeConfigsResource_1(items: Iterable[DescribeConfigsRequestDescribeConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.configuration_keys
-        n = -1 if a is None else len(a)
+        write(text)
+        configuration_keys_list = o.configuration_keys
+        n = -1 if configuration_keys_list is None else len(configuration_keys_list)
         write(_pack_i(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b)
+        if configuration_keys_list:
+            for configuration_keys_list_element in configuration_keys_list:
+                text = configuration_keys_list_element.encode()
+                n = len(text)
                 write(_pack_h(n))
-                write(b)
+                write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -383,23 +383,23 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
 
 def _write_DescribeConfigsRequestDescribeConfigsResource_4(items: Iterable[DescribeConfigsRequestDescribeConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        a = o.configuration_keys
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        configuration_keys_list = o.configuration_keys
+        n = 0 if configuration_keys_list is None else len(configuration_keys_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if configuration_keys_list:
+            for configuration_keys_list_element in configuration_keys_list:
+                text = configuration_keys_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
+                write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -426,11 +426,11 @@ def _read_DescribeConfigsRequest_1(data: bytes, pos: int) -> tuple[DescribeConfi
 def _write_DescribeConfigsRequest_1(o: DescribeConfigsRequest, write: Write, version: int) -> None:
     if o.include_documentation is not False:
         non_default("includeDocumentation", version)
-    a = o.resources
-    n = len(a)
+    resources_list = o.resources
+    n = len(resources_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeConfigsRequestDescribeConfigsResource_1(a, write, version)
+    if resources_list:
+        _write_DescribeConfigsRequestDescribeConfigsResource_1(resources_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.include_synonyms))
@@ -453,11 +453,11 @@ def _read_DescribeConfigsRequest_3(data: bytes, pos: int) -> tuple[DescribeConfi
 
 
 def _write_DescribeConfigsRequest_3(o: DescribeConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a)
+    resources_list = o.resources
+    n = len(resources_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeConfigsRequestDescribeConfigsResource_1(a, write, version)
+    if resources_list:
+        _write_DescribeConfigsRequestDescribeConfigsResource_1(resources_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_tt(o.include_synonyms, o.include_documentation))
@@ -485,11 +485,11 @@ def _read_DescribeConfigsRequest_4(data: bytes, pos: int) -> tuple[DescribeConfi
 
 
 def _write_DescribeConfigsRequest_4(o: DescribeConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a) + 1
+    resources_list = o.resources
+    n = len(resources_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeConfigsRequestDescribeConfigsResource_4(a, write, version)
+    if resources_list:
+        _write_DescribeConfigsRequestDescribeConfigsResource_4(resources_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_tt(o.include_synonyms, o.include_documentation))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -528,15 +528,15 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int,
 
 def _write_DescribeConfigsResponseDescribeConfigsSynonym_1(items: Iterable[DescribeConfigsResponseDescribeConfigsSynonym], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_b(o.source))
@@ -579,15 +579,15 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int,
 
 def _write_DescribeConfigsResponseDescribeConfigsSynonym_4(items: Iterable[DescribeConfigsResponseDescribeConfigsSynonym], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_b(o.source))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -633,20 +633,20 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, po
 
 def _write_DescribeConfigsResponseDescribeConfigsResourceResult_1(items: Iterable[DescribeConfigsResponseDescribeConfigsResourceResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.synonyms
-        n = len(a)
+        write(text)
+        synonyms_list = o.synonyms
+        n = len(synonyms_list)
         write(_pack_tbti(o.read_only, o.config_source, o.is_sensitive, n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsSynonym_1(a, write, version)
+        if synonyms_list:
+            _write_DescribeConfigsResponseDescribeConfigsSynonym_1(synonyms_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -697,25 +697,25 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
 
 def _write_DescribeConfigsResponseDescribeConfigsResourceResult_3(items: Iterable[DescribeConfigsResponseDescribeConfigsResourceResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.synonyms
-        n = len(a)
+        write(text)
+        synonyms_list = o.synonyms
+        n = len(synonyms_list)
         write(_pack_tbti(o.read_only, o.config_source, o.is_sensitive, n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsSynonym_1(a, write, version)
-        s = o.documentation
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        if synonyms_list:
+            _write_DescribeConfigsResponseDescribeConfigsSynonym_1(synonyms_list, write, version)
+        documentation_value = o.documentation
+        text = b"" if documentation_value is None else documentation_value.encode()
+        n = -1 if documentation_value is None else len(text)
         write(_pack_bh(o.config_type, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -779,33 +779,33 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
 
 def _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(items: Iterable[DescribeConfigsResponseDescribeConfigsResourceResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.synonyms
-        n = len(a) + 1
+        write(text)
+        synonyms_list = o.synonyms
+        n = len(synonyms_list) + 1
         if n < 128:
             write(_pack_tbtB(o.read_only, o.config_source, o.is_sensitive, n))
         else:
             write(_pack_tbt(o.read_only, o.config_source, o.is_sensitive))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsSynonym_4(a, write, version)
-        s = o.documentation
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        if synonyms_list:
+            _write_DescribeConfigsResponseDescribeConfigsSynonym_4(synonyms_list, write, version)
+        documentation_value = o.documentation
+        text = b"" if documentation_value is None else documentation_value.encode()
+        n = 0 if documentation_value is None else len(text) + 1
         if n < 128:
             write(_pack_bB(o.config_type, n))
         else:
             write(_pack_b(o.config_type))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -848,20 +848,20 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, 
 
 def _write_DescribeConfigsResponseDescribeConfigsResult_1(items: Iterable[DescribeConfigsResponseDescribeConfigsResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b)
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.configs
-        n = len(a)
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsResourceResult_1(a, write, version)
+        if configs_list:
+            _write_DescribeConfigsResponseDescribeConfigsResourceResult_1(configs_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -902,20 +902,20 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, 
 
 def _write_DescribeConfigsResponseDescribeConfigsResult_3(items: Iterable[DescribeConfigsResponseDescribeConfigsResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b)
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.configs
-        n = len(a)
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsResourceResult_3(a, write, version)
+        if configs_list:
+            _write_DescribeConfigsResponseDescribeConfigsResourceResult_3(configs_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -967,28 +967,28 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, 
 
 def _write_DescribeConfigsResponseDescribeConfigsResult_4(items: Iterable[DescribeConfigsResponseDescribeConfigsResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        a = o.configs
-        n = len(a) + 1
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(a, write, version)
+        if configs_list:
+            _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1010,11 +1010,11 @@ def _read_DescribeConfigsResponse_1(data: bytes, pos: int) -> tuple[DescribeConf
 
 
 def _write_DescribeConfigsResponse_1(o: DescribeConfigsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeConfigsResponseDescribeConfigsResult_1(a, write, version)
+    if results_list:
+        _write_DescribeConfigsResponseDescribeConfigsResult_1(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1034,11 +1034,11 @@ def _read_DescribeConfigsResponse_3(data: bytes, pos: int) -> tuple[DescribeConf
 
 
 def _write_DescribeConfigsResponse_3(o: DescribeConfigsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeConfigsResponseDescribeConfigsResult_3(a, write, version)
+    if results_list:
+        _write_DescribeConfigsResponseDescribeConfigsResult_3(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1065,15 +1065,15 @@ def _read_DescribeConfigsResponse_4(data: bytes, pos: int) -> tuple[DescribeConf
 
 
 def _write_DescribeConfigsResponse_4(o: DescribeConfigsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeConfigsResponseDescribeConfigsResult_4(a, write, version)
+    if results_list:
+        _write_DescribeConfigsResponseDescribeConfigsResult_4(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

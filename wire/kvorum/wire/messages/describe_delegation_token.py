@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -80,7 +80,7 @@ class DescribeDelegationTokenRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    DescribeDelegationTokenOwner = DescribeDelegationTokenRequestDescribeDelegationTokenOwner
+    DescribeDelegationTokenOwner: TypeAlias = DescribeDelegationTokenRequestDescribeDelegationTokenOwner
     FIELDS = (
         ('owners', 'owners', '[]DescribeDelegationTokenRequestDescribeDelegationTokenOwner', (1, 3), (0, 32767), None, (0, -1), (), False),
     )
@@ -198,8 +198,8 @@ class DescribeDelegationTokenResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
-    DescribedDelegationToken = DescribeDelegationTokenResponseDescribedDelegationToken
-    DescribedDelegationTokenRenewer = DescribeDelegationTokenResponseDescribedDelegationTokenRenewer
+    DescribedDelegationToken: TypeAlias = DescribeDelegationTokenResponseDescribedDelegationToken
+    DescribedDelegationTokenRenewer: TypeAlias = DescribeDelegationTokenResponseDescribedDelegationTokenRenewer
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('tokens', 'tokens', '[]DescribeDelegationTokenResponseDescribedDelegationToken', (1, 3), (0, -1), None, (0, -1), (), False),
@@ -248,14 +248,14 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data: byt
 
 def _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(items: Iterable[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b)
+        text = o.principal_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b)
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -294,14 +294,14 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: byt
 
 def _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(items: Iterable[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b) + 1
+        text = o.principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -324,11 +324,11 @@ def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[Descr
 
 
 def _write_DescribeDelegationTokenRequest_1(o: DescribeDelegationTokenRequest, write: Write, version: int) -> None:
-    a = o.owners
-    n = -1 if a is None else len(a)
+    owners_list = o.owners
+    n = -1 if owners_list is None else len(owners_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(a, write, version)
+    if owners_list:
+        _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(owners_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -356,11 +356,11 @@ def _read_DescribeDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[Descr
 
 
 def _write_DescribeDelegationTokenRequest_2(o: DescribeDelegationTokenRequest, write: Write, version: int) -> None:
-    a = o.owners
-    n = 0 if a is None else len(a) + 1
+    owners_list = o.owners
+    n = 0 if owners_list is None else len(owners_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(a, write, version)
+    if owners_list:
+        _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(owners_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -393,14 +393,14 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data:
 
 def _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(items: Iterable[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b)
+        text = o.principal_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b)
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -439,14 +439,14 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data:
 
 def _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(items: Iterable[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b) + 1
+        text = o.principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -506,27 +506,27 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_1(items: Iter
             non_default("tokenRequesterPrincipalType", version)
         if o.token_requester_principal_name != '':
             non_default("tokenRequesterPrincipalName", version)
-        b = o.principal_type.encode()
-        n = len(b)
+        text = o.principal_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b)
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.token_id.encode()
-        n = len(b)
+        write(text)
+        text = o.token_id.encode()
+        n = len(text)
         write(_pack_qqqh(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
-        write(b)
-        b = o.hmac
-        n = len(b)
+        write(text)
+        raw = o.hmac
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
-        a = o.renewers
-        n = len(a)
+        write(raw)
+        renewers_list = o.renewers
+        n = len(renewers_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(a, write, version)
+        if renewers_list:
+            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(renewers_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -599,31 +599,31 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(items: Iter
             non_default("tokenRequesterPrincipalType", version)
         if o.token_requester_principal_name != '':
             non_default("tokenRequesterPrincipalName", version)
-        b = o.principal_type.encode()
-        n = len(b) + 1
+        text = o.principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.token_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.token_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
         else:
             write(_pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
             write(long_string_length(n))
-        write(b)
-        b = o.hmac
-        n = len(b) + 1
+        write(text)
+        raw = o.hmac
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
-        a = o.renewers
-        n = len(a) + 1
+        write(raw)
+        renewers_list = o.renewers
+        n = len(renewers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(a, write, version)
+        if renewers_list:
+            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(renewers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -710,39 +710,39 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
 
 def _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(items: Iterable[DescribeDelegationTokenResponseDescribedDelegationToken], write: Write, version: int) -> None:
     for o in items:
-        b = o.principal_type.encode()
-        n = len(b) + 1
+        text = o.principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.token_requester_principal_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.token_requester_principal_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.token_requester_principal_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.token_requester_principal_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.token_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.token_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
         else:
             write(_pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
             write(long_string_length(n))
-        write(b)
-        b = o.hmac
-        n = len(b) + 1
+        write(text)
+        raw = o.hmac
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
-        a = o.renewers
-        n = len(a) + 1
+        write(raw)
+        renewers_list = o.renewers
+        n = len(renewers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(a, write, version)
+        if renewers_list:
+            _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(renewers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -766,11 +766,11 @@ def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[Desc
 
 
 def _write_DescribeDelegationTokenResponse_1(o: DescribeDelegationTokenResponse, write: Write, version: int) -> None:
-    a = o.tokens
-    n = len(a)
+    tokens_list = o.tokens
+    n = len(tokens_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_DescribeDelegationTokenResponseDescribedDelegationToken_1(a, write, version)
+    if tokens_list:
+        _write_DescribeDelegationTokenResponseDescribedDelegationToken_1(tokens_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -798,15 +798,15 @@ def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[Desc
 
 
 def _write_DescribeDelegationTokenResponse_2(o: DescribeDelegationTokenResponse, write: Write, version: int) -> None:
-    a = o.tokens
-    n = len(a) + 1
+    tokens_list = o.tokens
+    n = len(tokens_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(a, write, version)
+    if tokens_list:
+        _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(tokens_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -836,15 +836,15 @@ def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[Desc
 
 
 def _write_DescribeDelegationTokenResponse_3(o: DescribeDelegationTokenResponse, write: Write, version: int) -> None:
-    a = o.tokens
-    n = len(a) + 1
+    tokens_list = o.tokens
+    n = len(tokens_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(a, write, version)
+    if tokens_list:
+        _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(tokens_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -188,8 +188,8 @@ class DescribeGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 5
-    DescribedGroup = DescribeGroupsResponseDescribedGroup
-    DescribedGroupMember = DescribeGroupsResponseDescribedGroupMember
+    DescribedGroup: TypeAlias = DescribeGroupsResponseDescribedGroup
+    DescribedGroupMember: TypeAlias = DescribeGroupsResponseDescribedGroupMember
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, True),
         ('groups', 'groups', '[]DescribeGroupsResponseDescribedGroup', (0, 6), (0, -1), None, (0, -1), (), False),
@@ -235,15 +235,15 @@ def _read_DescribeGroupsRequest_0(data: bytes, pos: int) -> tuple[DescribeGroups
 def _write_DescribeGroupsRequest_0(o: DescribeGroupsRequest, write: Write, version: int) -> None:
     if o.include_authorized_operations is not False:
         non_default("includeAuthorizedOperations", version)
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if groups_list:
+        for groups_list_element in groups_list:
+            text = groups_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -274,15 +274,15 @@ def _read_DescribeGroupsRequest_3(data: bytes, pos: int) -> tuple[DescribeGroups
 
 
 def _write_DescribeGroupsRequest_3(o: DescribeGroupsRequest, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_i(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if groups_list:
+        for groups_list_element in groups_list:
+            text = groups_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.include_authorized_operations))
@@ -321,15 +321,15 @@ def _read_DescribeGroupsRequest_5(data: bytes, pos: int) -> tuple[DescribeGroups
 
 
 def _write_DescribeGroupsRequest_5(o: DescribeGroupsRequest, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if groups_list:
+        for groups_list_element in groups_list:
+            text = groups_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.include_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -385,26 +385,26 @@ def _read_DescribeGroupsResponseDescribedGroupMember_0(data: bytes, pos: int, co
 
 def _write_DescribeGroupsResponseDescribedGroupMember_0(items: Iterable[DescribeGroupsResponseDescribedGroupMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b)
+        write(text)
+        text = o.client_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b)
+        write(text)
+        text = o.client_host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.member_metadata
-        n = len(b)
+        write(text)
+        raw = o.member_metadata
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
-        b = o.member_assignment
-        n = len(b)
+        write(raw)
+        raw = o.member_assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -466,31 +466,31 @@ def _read_DescribeGroupsResponseDescribedGroupMember_4(data: bytes, pos: int, co
 
 def _write_DescribeGroupsResponseDescribedGroupMember_4(items: Iterable[DescribeGroupsResponseDescribedGroupMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = -1 if group_instance_id_value is None else len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b)
+        write(text)
+        text = o.client_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b)
+        write(text)
+        text = o.client_host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.member_metadata
-        n = len(b)
+        write(text)
+        raw = o.member_metadata
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
-        b = o.member_assignment
-        n = len(b)
+        write(raw)
+        raw = o.member_assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -568,31 +568,31 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
 
 def _write_DescribeGroupsResponseDescribedGroupMember_5(items: Iterable[DescribeGroupsResponseDescribedGroupMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.member_metadata
-        n = len(b) + 1
+        write(text)
+        raw = o.member_metadata
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
-        b = o.member_assignment
-        n = len(b) + 1
+        write(raw)
+        raw = o.member_assignment
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -652,27 +652,27 @@ def _write_DescribeGroupsResponseDescribedGroup_0(items: Iterable[DescribeGroups
             non_default("errorMessage", version)
         if o.authorized_operations != -2147483648:
             non_default("authorizedOperations", version)
-        b = o.group_id.encode()
-        n = len(b)
+        text = o.group_id.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b)
+        write(text)
+        text = o.group_state.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_data.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_data.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.members
-        n = len(a)
+        write(text)
+        members_list = o.members
+        n = len(members_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeGroupsResponseDescribedGroupMember_0(a, write, version)
+        if members_list:
+            _write_DescribeGroupsResponseDescribedGroupMember_0(members_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -729,27 +729,27 @@ def _write_DescribeGroupsResponseDescribedGroup_3(items: Iterable[DescribeGroups
     for o in items:
         if o.error_message is not None:
             non_default("errorMessage", version)
-        b = o.group_id.encode()
-        n = len(b)
+        text = o.group_id.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b)
+        write(text)
+        text = o.group_state.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_data.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_data.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.members
-        n = len(a)
+        write(text)
+        members_list = o.members
+        n = len(members_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeGroupsResponseDescribedGroupMember_0(a, write, version)
+        if members_list:
+            _write_DescribeGroupsResponseDescribedGroupMember_0(members_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_i(o.authorized_operations))
@@ -807,27 +807,27 @@ def _write_DescribeGroupsResponseDescribedGroup_4(items: Iterable[DescribeGroups
     for o in items:
         if o.error_message is not None:
             non_default("errorMessage", version)
-        b = o.group_id.encode()
-        n = len(b)
+        text = o.group_id.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b)
+        write(text)
+        text = o.group_state.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_data.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_data.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.members
-        n = len(a)
+        write(text)
+        members_list = o.members
+        n = len(members_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeGroupsResponseDescribedGroupMember_4(a, write, version)
+        if members_list:
+            _write_DescribeGroupsResponseDescribedGroupMember_4(members_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_i(o.authorized_operations))
@@ -898,31 +898,31 @@ def _write_DescribeGroupsResponseDescribedGroup_5(items: Iterable[DescribeGroups
     for o in items:
         if o.error_message is not None:
             non_default("errorMessage", version)
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_data.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_data.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.members
-        n = len(a) + 1
+        write(text)
+        members_list = o.members
+        n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeGroupsResponseDescribedGroupMember_5(a, write, version)
+        if members_list:
+            _write_DescribeGroupsResponseDescribedGroupMember_5(members_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1004,36 +1004,36 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
 
 def _write_DescribeGroupsResponseDescribedGroup_6(items: Iterable[DescribeGroupsResponseDescribedGroup], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.group_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_data.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_data.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.members
-        n = len(a) + 1
+        write(text)
+        members_list = o.members
+        n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeGroupsResponseDescribedGroupMember_5(a, write, version)
+        if members_list:
+            _write_DescribeGroupsResponseDescribedGroupMember_5(members_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1057,11 +1057,11 @@ def _read_DescribeGroupsResponse_0(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_0(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_0(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1081,11 +1081,11 @@ def _read_DescribeGroupsResponse_1(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_1(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_0(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1105,11 +1105,11 @@ def _read_DescribeGroupsResponse_3(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_3(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_3(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_3(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1129,11 +1129,11 @@ def _read_DescribeGroupsResponse_4(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_4(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_4(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_4(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1160,15 +1160,15 @@ def _read_DescribeGroupsResponse_5(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_5(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_5(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_5(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1197,15 +1197,15 @@ def _read_DescribeGroupsResponse_6(data: bytes, pos: int) -> tuple[DescribeGroup
 
 
 def _write_DescribeGroupsResponse_6(o: DescribeGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeGroupsResponseDescribedGroup_6(a, write, version)
+    if groups_list:
+        _write_DescribeGroupsResponseDescribedGroup_6(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

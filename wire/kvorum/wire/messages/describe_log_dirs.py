@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -94,7 +94,7 @@ class DescribeLogDirsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 5
     FLEXIBLE_FROM = 2
-    DescribableLogDirTopic = DescribeLogDirsRequestDescribableLogDirTopic
+    DescribableLogDirTopic: TypeAlias = DescribeLogDirsRequestDescribableLogDirTopic
     FIELDS = (
         ('topics', 'topics', '[]DescribeLogDirsRequestDescribableLogDirTopic', (1, 5), (0, 32767), None, (0, -1), (), False),
     )
@@ -227,9 +227,9 @@ class DescribeLogDirsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 5
     FLEXIBLE_FROM = 2
-    DescribeLogDirsResult = DescribeLogDirsResponseDescribeLogDirsResult
-    DescribeLogDirsTopic = DescribeLogDirsResponseDescribeLogDirsTopic
-    DescribeLogDirsPartition = DescribeLogDirsResponseDescribeLogDirsPartition
+    DescribeLogDirsResult: TypeAlias = DescribeLogDirsResponseDescribeLogDirsResult
+    DescribeLogDirsTopic: TypeAlias = DescribeLogDirsResponseDescribeLogDirsTopic
+    DescribeLogDirsPartition: TypeAlias = DescribeLogDirsResponseDescribeLogDirsPartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 5), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (3, 5), (0, -1), None, (0, -1), 0, True),
@@ -280,16 +280,16 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsRequestDescribableLogDirTopic_1(items: Iterable[DescribeLogDirsRequestDescribableLogDirTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -331,16 +331,16 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsRequestDescribableLogDirTopic_2(items: Iterable[DescribeLogDirsRequestDescribableLogDirTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -363,11 +363,11 @@ def _read_DescribeLogDirsRequest_1(data: bytes, pos: int) -> tuple[DescribeLogDi
 
 
 def _write_DescribeLogDirsRequest_1(o: DescribeLogDirsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = -1 if a is None else len(a)
+    topics_list = o.topics
+    n = -1 if topics_list is None else len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_DescribeLogDirsRequestDescribableLogDirTopic_1(a, write, version)
+    if topics_list:
+        _write_DescribeLogDirsRequestDescribableLogDirTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -395,11 +395,11 @@ def _read_DescribeLogDirsRequest_2(data: bytes, pos: int) -> tuple[DescribeLogDi
 
 
 def _write_DescribeLogDirsRequest_2(o: DescribeLogDirsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeLogDirsRequestDescribableLogDirTopic_2(a, write, version)
+    if topics_list:
+        _write_DescribeLogDirsRequestDescribableLogDirTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -474,15 +474,15 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, c
 
 def _write_DescribeLogDirsResponseDescribeLogDirsTopic_1(items: Iterable[DescribeLogDirsResponseDescribeLogDirsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsPartition_1(a, write, version)
+        if partitions_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsPartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -522,15 +522,15 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, c
 
 def _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(items: Iterable[DescribeLogDirsResponseDescribeLogDirsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsPartition_2(a, write, version)
+        if partitions_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsPartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -566,15 +566,15 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsResponseDescribeLogDirsResult_1(items: Iterable[DescribeLogDirsResponseDescribeLogDirsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.log_dir.encode()
-        n = len(b)
+        text = o.log_dir.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.topics
-        n = len(a)
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list)
         write(_pack_i(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsTopic_1(a, write, version)
+        if topics_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsTopic_1(topics_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -617,19 +617,19 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsResponseDescribeLogDirsResult_2(items: Iterable[DescribeLogDirsResponseDescribeLogDirsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.log_dir.encode()
-        n = len(b) + 1
+        text = o.log_dir.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(a, write, version)
+        if topics_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -672,19 +672,19 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsResponseDescribeLogDirsResult_4(items: Iterable[DescribeLogDirsResponseDescribeLogDirsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.log_dir.encode()
-        n = len(b) + 1
+        text = o.log_dir.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(a, write, version)
+        if topics_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_qq(o.total_bytes, o.usable_bytes))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -727,19 +727,19 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, 
 
 def _write_DescribeLogDirsResponseDescribeLogDirsResult_5(items: Iterable[DescribeLogDirsResponseDescribeLogDirsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.log_dir.encode()
-        n = len(b) + 1
+        text = o.log_dir.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(a, write, version)
+        if topics_list:
+            _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_qqt(o.total_bytes, o.usable_bytes, o.is_cordoned))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -763,11 +763,11 @@ def _read_DescribeLogDirsResponse_1(data: bytes, pos: int) -> tuple[DescribeLogD
 
 
 def _write_DescribeLogDirsResponse_1(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a)
+    results_list = o.results
+    n = len(results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_DescribeLogDirsResponseDescribeLogDirsResult_1(a, write, version)
+    if results_list:
+        _write_DescribeLogDirsResponseDescribeLogDirsResult_1(results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -795,15 +795,15 @@ def _read_DescribeLogDirsResponse_2(data: bytes, pos: int) -> tuple[DescribeLogD
 
 
 def _write_DescribeLogDirsResponse_2(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeLogDirsResponseDescribeLogDirsResult_2(a, write, version)
+    if results_list:
+        _write_DescribeLogDirsResponseDescribeLogDirsResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -832,15 +832,15 @@ def _read_DescribeLogDirsResponse_3(data: bytes, pos: int) -> tuple[DescribeLogD
 
 
 def _write_DescribeLogDirsResponse_3(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeLogDirsResponseDescribeLogDirsResult_2(a, write, version)
+    if results_list:
+        _write_DescribeLogDirsResponseDescribeLogDirsResult_2(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -869,15 +869,15 @@ def _read_DescribeLogDirsResponse_4(data: bytes, pos: int) -> tuple[DescribeLogD
 
 
 def _write_DescribeLogDirsResponse_4(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeLogDirsResponseDescribeLogDirsResult_4(a, write, version)
+    if results_list:
+        _write_DescribeLogDirsResponseDescribeLogDirsResult_4(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -906,15 +906,15 @@ def _read_DescribeLogDirsResponse_5(data: bytes, pos: int) -> tuple[DescribeLogD
 
 
 def _write_DescribeLogDirsResponse_5(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeLogDirsResponseDescribeLogDirsResult_5(a, write, version)
+    if results_list:
+        _write_DescribeLogDirsResponseDescribeLogDirsResult_5(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -76,7 +76,7 @@ class DescribeProducersRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicRequest = DescribeProducersRequestTopicRequest
+    TopicRequest: TypeAlias = DescribeProducersRequestTopicRequest
     FIELDS = (
         ('topics', 'topics', '[]DescribeProducersRequestTopicRequest', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -208,9 +208,9 @@ class DescribeProducersResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicResponse = DescribeProducersResponseTopicResponse
-    PartitionResponse = DescribeProducersResponsePartitionResponse
-    ProducerState = DescribeProducersResponseProducerState
+    TopicResponse: TypeAlias = DescribeProducersResponseTopicResponse
+    PartitionResponse: TypeAlias = DescribeProducersResponsePartitionResponse
+    ProducerState: TypeAlias = DescribeProducersResponseProducerState
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]DescribeProducersResponseTopicResponse', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -266,16 +266,16 @@ def _read_DescribeProducersRequestTopicRequest_0(data: bytes, pos: int, count: i
 
 def _write_DescribeProducersRequestTopicRequest_0(items: Iterable[DescribeProducersRequestTopicRequest], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -304,11 +304,11 @@ def _read_DescribeProducersRequest_0(data: bytes, pos: int) -> tuple[DescribePro
 
 
 def _write_DescribeProducersRequest_0(o: DescribeProducersRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeProducersRequestTopicRequest_0(a, write, version)
+    if topics_list:
+        _write_DescribeProducersRequestTopicRequest_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -376,20 +376,20 @@ def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, co
 
 def _write_DescribeProducersResponsePartitionResponse_0(items: Iterable[DescribeProducersResponsePartitionResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.active_producers
-        n = len(a) + 1
+        write(text)
+        active_producers_list = o.active_producers
+        n = len(active_producers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeProducersResponseProducerState_0(a, write, version)
+        if active_producers_list:
+            _write_DescribeProducersResponseProducerState_0(active_producers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -431,15 +431,15 @@ def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count:
 
 def _write_DescribeProducersResponseTopicResponse_0(items: Iterable[DescribeProducersResponseTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeProducersResponsePartitionResponse_0(a, write, version)
+        if partitions_list:
+            _write_DescribeProducersResponsePartitionResponse_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -468,15 +468,15 @@ def _read_DescribeProducersResponse_0(data: bytes, pos: int) -> tuple[DescribePr
 
 
 def _write_DescribeProducersResponse_0(o: DescribeProducersResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeProducersResponseTopicResponse_0(a, write, version)
+    if topics_list:
+        _write_DescribeProducersResponseTopicResponse_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -113,8 +113,8 @@ class DescribeQuorumRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    TopicData = DescribeQuorumRequestTopicData
-    PartitionData = DescribeQuorumRequestPartitionData
+    TopicData: TypeAlias = DescribeQuorumRequestTopicData
+    PartitionData: TypeAlias = DescribeQuorumRequestPartitionData
     FIELDS = (
         ('topics', 'topics', '[]DescribeQuorumRequestTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
@@ -318,11 +318,11 @@ class DescribeQuorumResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    TopicData = DescribeQuorumResponseTopicData
-    Node = DescribeQuorumResponseNode
-    PartitionData = DescribeQuorumResponsePartitionData
-    Listener = DescribeQuorumResponseListener
-    ReplicaState = DescribeQuorumResponseReplicaState
+    TopicData: TypeAlias = DescribeQuorumResponseTopicData
+    Node: TypeAlias = DescribeQuorumResponseNode
+    PartitionData: TypeAlias = DescribeQuorumResponsePartitionData
+    Listener: TypeAlias = DescribeQuorumResponseListener
+    ReplicaState: TypeAlias = DescribeQuorumResponseReplicaState
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (2, 2), (2, 32767), None, (0, -1), '', True),
@@ -407,15 +407,15 @@ def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int) ->
 
 def _write_DescribeQuorumRequestTopicData_0(items: Iterable[DescribeQuorumRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_DescribeQuorumRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -444,11 +444,11 @@ def _read_DescribeQuorumRequest_0(data: bytes, pos: int) -> tuple[DescribeQuorum
 
 
 def _write_DescribeQuorumRequest_0(o: DescribeQuorumRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeQuorumRequestTopicData_0(a, write, version)
+    if topics_list:
+        _write_DescribeQuorumRequestTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -566,14 +566,14 @@ def _read_DescribeQuorumResponseListener_2(data: bytes, pos: int, count: int) ->
 
 def _write_DescribeQuorumResponseListener_2(items: Iterable[DescribeQuorumResponseListener], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -618,20 +618,20 @@ def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: in
 
 def _write_DescribeQuorumResponsePartitionData_0(items: Iterable[DescribeQuorumResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.current_voters
-        n = len(a) + 1
+        current_voters_list = o.current_voters
+        n = len(current_voters_list) + 1
         if n < 128:
             write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n))
         else:
             write(_pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_0(a, write, version)
-        a = o.observers
-        n = len(a) + 1
+        if current_voters_list:
+            _write_DescribeQuorumResponseReplicaState_0(current_voters_list, write, version)
+        observers_list = o.observers
+        n = len(observers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_0(a, write, version)
+        if observers_list:
+            _write_DescribeQuorumResponseReplicaState_0(observers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -675,20 +675,20 @@ def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: in
 
 def _write_DescribeQuorumResponsePartitionData_1(items: Iterable[DescribeQuorumResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.current_voters
-        n = len(a) + 1
+        current_voters_list = o.current_voters
+        n = len(current_voters_list) + 1
         if n < 128:
             write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n))
         else:
             write(_pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_1(a, write, version)
-        a = o.observers
-        n = len(a) + 1
+        if current_voters_list:
+            _write_DescribeQuorumResponseReplicaState_1(current_voters_list, write, version)
+        observers_list = o.observers
+        n = len(observers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_1(a, write, version)
+        if observers_list:
+            _write_DescribeQuorumResponseReplicaState_1(observers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -743,29 +743,29 @@ def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: in
 
 def _write_DescribeQuorumResponsePartitionData_2(items: Iterable[DescribeQuorumResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.current_voters
-        n = len(a) + 1
+        write(text)
+        current_voters_list = o.current_voters
+        n = len(current_voters_list) + 1
         if n < 128:
             write(_pack_iiqB(o.leader_id, o.leader_epoch, o.high_watermark, n))
         else:
             write(_pack_iiq(o.leader_id, o.leader_epoch, o.high_watermark))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_2(a, write, version)
-        a = o.observers
-        n = len(a) + 1
+        if current_voters_list:
+            _write_DescribeQuorumResponseReplicaState_2(current_voters_list, write, version)
+        observers_list = o.observers
+        n = len(observers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseReplicaState_2(a, write, version)
+        if observers_list:
+            _write_DescribeQuorumResponseReplicaState_2(observers_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -798,15 +798,15 @@ def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int) -> tup
 
 def _write_DescribeQuorumResponseNode_2(items: Iterable[DescribeQuorumResponseNode], write: Write, version: int) -> None:
     for o in items:
-        a = o.listeners
-        n = len(a) + 1
+        listeners_list = o.listeners
+        n = len(listeners_list) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponseListener_2(a, write, version)
+        if listeners_list:
+            _write_DescribeQuorumResponseListener_2(listeners_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -848,15 +848,15 @@ def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int) -
 
 def _write_DescribeQuorumResponseTopicData_0(items: Iterable[DescribeQuorumResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponsePartitionData_0(a, write, version)
+        if partitions_list:
+            _write_DescribeQuorumResponsePartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -898,15 +898,15 @@ def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int) -
 
 def _write_DescribeQuorumResponseTopicData_1(items: Iterable[DescribeQuorumResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponsePartitionData_1(a, write, version)
+        if partitions_list:
+            _write_DescribeQuorumResponsePartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -948,15 +948,15 @@ def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int) -
 
 def _write_DescribeQuorumResponseTopicData_2(items: Iterable[DescribeQuorumResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeQuorumResponsePartitionData_2(a, write, version)
+        if partitions_list:
+            _write_DescribeQuorumResponsePartitionData_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -989,15 +989,15 @@ def _read_DescribeQuorumResponse_0(data: bytes, pos: int) -> tuple[DescribeQuoru
 def _write_DescribeQuorumResponse_0(o: DescribeQuorumResponse, write: Write, version: int) -> None:
     if o.nodes != []:
         non_default("nodes", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeQuorumResponseTopicData_0(a, write, version)
+    if topics_list:
+        _write_DescribeQuorumResponseTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1030,15 +1030,15 @@ def _read_DescribeQuorumResponse_1(data: bytes, pos: int) -> tuple[DescribeQuoru
 def _write_DescribeQuorumResponse_1(o: DescribeQuorumResponse, write: Write, version: int) -> None:
     if o.nodes != []:
         non_default("nodes", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeQuorumResponseTopicData_1(a, write, version)
+    if topics_list:
+        _write_DescribeQuorumResponseTopicData_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1089,25 +1089,25 @@ def _read_DescribeQuorumResponse_2(data: bytes, pos: int) -> tuple[DescribeQuoru
 
 
 def _write_DescribeQuorumResponse_2(o: DescribeQuorumResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeQuorumResponseTopicData_2(a, write, version)
-    a = o.nodes
-    n = len(a) + 1
+    if topics_list:
+        _write_DescribeQuorumResponseTopicData_2(topics_list, write, version)
+    nodes_list = o.nodes
+    n = len(nodes_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeQuorumResponseNode_2(a, write, version)
+    if nodes_list:
+        _write_DescribeQuorumResponseNode_2(nodes_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -72,6 +72,9 @@ class DescribeShareGroupOffsetsRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestTopic
+
+
 class DescribeShareGroupOffsetsRequestGroup(Fields):
     """DescribeShareGroupOffsetsRequestGroup of DescribeShareGroupOffsetsRequest."""
 
@@ -97,6 +100,9 @@ class DescribeShareGroupOffsetsRequestGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeShareGroupOffsetsRequestGroup = DescribeShareGroupOffsetsRequestGroup
+
+
 class DescribeShareGroupOffsetsRequest(Message):
     """DescribeShareGroupOffsetsRequest: a request, key 90, versions 0 to 1."""
 
@@ -108,8 +114,8 @@ class DescribeShareGroupOffsetsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    DescribeShareGroupOffsetsRequestGroup = DescribeShareGroupOffsetsRequestGroup
-    DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestTopic
+    DescribeShareGroupOffsetsRequestGroup: TypeAlias = _DescribeShareGroupOffsetsRequestGroup
+    DescribeShareGroupOffsetsRequestTopic: TypeAlias = _DescribeShareGroupOffsetsRequestTopic
     FIELDS = (
         ('groups', 'groups', '[]DescribeShareGroupOffsetsRequestGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
@@ -169,6 +175,9 @@ class DescribeShareGroupOffsetsResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeShareGroupOffsetsResponsePartition = DescribeShareGroupOffsetsResponsePartition
+
+
 class DescribeShareGroupOffsetsResponseTopic(Fields):
     """DescribeShareGroupOffsetsResponseTopic of DescribeShareGroupOffsetsResponse."""
 
@@ -197,6 +206,9 @@ class DescribeShareGroupOffsetsResponseTopic(Fields):
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
+
+
+_DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseTopic
 
 
 class DescribeShareGroupOffsetsResponseGroup(Fields):
@@ -234,6 +246,9 @@ class DescribeShareGroupOffsetsResponseGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeShareGroupOffsetsResponseGroup = DescribeShareGroupOffsetsResponseGroup
+
+
 class DescribeShareGroupOffsetsResponse(Message):
     """DescribeShareGroupOffsetsResponse: a response, key 90, versions 0 to 1."""
 
@@ -246,9 +261,9 @@ class DescribeShareGroupOffsetsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    DescribeShareGroupOffsetsResponseGroup = DescribeShareGroupOffsetsResponseGroup
-    DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseTopic
-    DescribeShareGroupOffsetsResponsePartition = DescribeShareGroupOffsetsResponsePartition
+    DescribeShareGroupOffsetsResponseGroup: TypeAlias = _DescribeShareGroupOffsetsResponseGroup
+    DescribeShareGroupOffsetsResponseTopic: TypeAlias = _DescribeShareGroupOffsetsResponseTopic
+    DescribeShareGroupOffsetsResponsePartition: TypeAlias = _DescribeShareGroupOffsetsResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]DescribeShareGroupOffsetsResponseGroup', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -304,16 +319,16 @@ def _read_DescribeShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: 
 
 def _write_DescribeShareGroupOffsetsRequestTopic_0(items: Iterable[DescribeShareGroupOffsetsRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -356,15 +371,15 @@ def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: 
 
 def _write_DescribeShareGroupOffsetsRequestGroup_0(items: Iterable[DescribeShareGroupOffsetsRequestGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = 0 if topics_list is None else len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeShareGroupOffsetsRequestTopic_0(a, write, version)
+        if topics_list:
+            _write_DescribeShareGroupOffsetsRequestTopic_0(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -393,11 +408,11 @@ def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[Des
 
 
 def _write_DescribeShareGroupOffsetsRequest_0(o: DescribeShareGroupOffsetsRequest, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeShareGroupOffsetsRequestGroup_0(a, write, version)
+    if groups_list:
+        _write_DescribeShareGroupOffsetsRequestGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -433,15 +448,15 @@ def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, co
 
 def _write_DescribeShareGroupOffsetsResponsePartition_0(items: Iterable[DescribeShareGroupOffsetsResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqihB(o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n))
         else:
             write(_pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -476,15 +491,15 @@ def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, co
 
 def _write_DescribeShareGroupOffsetsResponsePartition_1(items: Iterable[DescribeShareGroupOffsetsResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqiqhB(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n))
         else:
             write(_pack_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -526,19 +541,19 @@ def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count:
 
 def _write_DescribeShareGroupOffsetsResponseTopic_0(items: Iterable[DescribeShareGroupOffsetsResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeShareGroupOffsetsResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_DescribeShareGroupOffsetsResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -580,19 +595,19 @@ def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count:
 
 def _write_DescribeShareGroupOffsetsResponseTopic_1(items: Iterable[DescribeShareGroupOffsetsResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeShareGroupOffsetsResponsePartition_1(a, write, version)
+        if partitions_list:
+            _write_DescribeShareGroupOffsetsResponsePartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -646,24 +661,24 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
 
 def _write_DescribeShareGroupOffsetsResponseGroup_0(items: Iterable[DescribeShareGroupOffsetsResponseGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeShareGroupOffsetsResponseTopic_0(a, write, version)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        if topics_list:
+            _write_DescribeShareGroupOffsetsResponseTopic_0(topics_list, write, version)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -717,24 +732,24 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
 
 def _write_DescribeShareGroupOffsetsResponseGroup_1(items: Iterable[DescribeShareGroupOffsetsResponseGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeShareGroupOffsetsResponseTopic_1(a, write, version)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        if topics_list:
+            _write_DescribeShareGroupOffsetsResponseTopic_1(topics_list, write, version)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -763,15 +778,15 @@ def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[De
 
 
 def _write_DescribeShareGroupOffsetsResponse_0(o: DescribeShareGroupOffsetsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeShareGroupOffsetsResponseGroup_0(a, write, version)
+    if groups_list:
+        _write_DescribeShareGroupOffsetsResponseGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -800,15 +815,15 @@ def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int) -> tuple[De
 
 
 def _write_DescribeShareGroupOffsetsResponse_1(o: DescribeShareGroupOffsetsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeShareGroupOffsetsResponseGroup_1(a, write, version)
+    if groups_list:
+        _write_DescribeShareGroupOffsetsResponseGroup_1(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -104,8 +104,8 @@ class DescribeTopicPartitionsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicRequest = DescribeTopicPartitionsRequestTopicRequest
-    Cursor = DescribeTopicPartitionsRequestCursor
+    TopicRequest: TypeAlias = DescribeTopicPartitionsRequestTopicRequest
+    Cursor: TypeAlias = DescribeTopicPartitionsRequestCursor
     FIELDS = (
         ('topics', 'topics', '[]DescribeTopicPartitionsRequestTopicRequest', (0, 0), (0, -1), None, (0, -1), (), False),
         ('response_partition_limit', 'responsePartitionLimit', 'int32', (0, 0), (0, -1), None, (0, -1), 2000, False),
@@ -188,6 +188,9 @@ class DescribeTopicPartitionsResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeTopicPartitionsResponsePartition = DescribeTopicPartitionsResponsePartition
+
+
 class DescribeTopicPartitionsResponseCursor(Fields):
     """Cursor of DescribeTopicPartitionsResponse."""
 
@@ -258,6 +261,9 @@ class DescribeTopicPartitionsResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_DescribeTopicPartitionsResponseTopic = DescribeTopicPartitionsResponseTopic
+
+
 class DescribeTopicPartitionsResponse(Message):
     """DescribeTopicPartitionsResponse: a response, key 75, versions 0 to 0."""
 
@@ -271,9 +277,9 @@ class DescribeTopicPartitionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DescribeTopicPartitionsResponseTopic = DescribeTopicPartitionsResponseTopic
-    Cursor = DescribeTopicPartitionsResponseCursor
-    DescribeTopicPartitionsResponsePartition = DescribeTopicPartitionsResponsePartition
+    DescribeTopicPartitionsResponseTopic: TypeAlias = _DescribeTopicPartitionsResponseTopic
+    Cursor: TypeAlias = DescribeTopicPartitionsResponseCursor
+    DescribeTopicPartitionsResponsePartition: TypeAlias = _DescribeTopicPartitionsResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]DescribeTopicPartitionsResponseTopic', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -321,10 +327,10 @@ def _read_DescribeTopicPartitionsRequestCursor_0(data: bytes, pos: int, count: i
 
 def _write_DescribeTopicPartitionsRequestCursor_0(items: Iterable[DescribeTopicPartitionsRequestCursor], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_i(o.partition_index))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -357,10 +363,10 @@ def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, co
 
 def _write_DescribeTopicPartitionsRequestTopicRequest_0(items: Iterable[DescribeTopicPartitionsRequestTopicRequest], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -395,11 +401,11 @@ def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int) -> tuple[Descr
 
 
 def _write_DescribeTopicPartitionsRequest_0(o: DescribeTopicPartitionsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeTopicPartitionsRequestTopicRequest_0(a, write, version)
+    if topics_list:
+        _write_DescribeTopicPartitionsRequestTopicRequest_0(topics_list, write, version)
     write(_pack_i(o.response_partition_limit))
     if o.cursor is None:
         write(b"\xff")
@@ -491,40 +497,40 @@ def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, coun
 def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTopicPartitionsResponsePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-        a = o.replica_nodes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        replica_nodes_list = o.replica_nodes
+        if len(replica_nodes_list) < 17:
+            write(INT32_COMPACT[len(replica_nodes_list)](len(replica_nodes_list) + 1, *replica_nodes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.isr_nodes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(replica_nodes_list) + 1))
+            write(write_numbers(replica_nodes_list, "i"))
+        isr_nodes_list = o.isr_nodes
+        if len(isr_nodes_list) < 17:
+            write(INT32_COMPACT[len(isr_nodes_list)](len(isr_nodes_list) + 1, *isr_nodes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.eligible_leader_replicas
-        if a is None:
+            write(write_uvarint(len(isr_nodes_list) + 1))
+            write(write_numbers(isr_nodes_list, "i"))
+        eligible_leader_replicas_list = o.eligible_leader_replicas
+        if eligible_leader_replicas_list is None:
             write(b"\x00")
-        elif len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(eligible_leader_replicas_list) < 17:
+            write(INT32_COMPACT[len(eligible_leader_replicas_list)](len(eligible_leader_replicas_list) + 1, *eligible_leader_replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.last_known_elr
-        if a is None:
+            write(write_uvarint(len(eligible_leader_replicas_list) + 1))
+            write(write_numbers(eligible_leader_replicas_list, "i"))
+        last_known_elr_list = o.last_known_elr
+        if last_known_elr_list is None:
             write(b"\x00")
-        elif len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(last_known_elr_list) < 17:
+            write(INT32_COMPACT[len(last_known_elr_list)](len(last_known_elr_list) + 1, *last_known_elr_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.offline_replicas
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(last_known_elr_list) + 1))
+            write(write_numbers(last_known_elr_list, "i"))
+        offline_replicas_list = o.offline_replicas
+        if len(offline_replicas_list) < 17:
+            write(INT32_COMPACT[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(offline_replicas_list) + 1))
+            write(write_numbers(offline_replicas_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -556,10 +562,10 @@ def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: 
 
 def _write_DescribeTopicPartitionsResponseCursor_0(items: Iterable[DescribeTopicPartitionsResponseCursor], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_i(o.partition_index))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -605,24 +611,24 @@ def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: i
 
 def _write_DescribeTopicPartitionsResponseTopic_0(items: Iterable[DescribeTopicPartitionsResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16stB(o.topic_id, o.is_internal, n))
         else:
             write(_pack_16st(o.topic_id, o.is_internal))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeTopicPartitionsResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_DescribeTopicPartitionsResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.topic_authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -658,15 +664,15 @@ def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int) -> tuple[Desc
 
 
 def _write_DescribeTopicPartitionsResponse_0(o: DescribeTopicPartitionsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeTopicPartitionsResponseTopic_0(a, write, version)
+    if topics_list:
+        _write_DescribeTopicPartitionsResponseTopic_0(topics_list, write, version)
     if o.next_cursor is None:
         write(b"\xff")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -157,8 +157,8 @@ class DescribeTransactionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TransactionState = DescribeTransactionsResponseTransactionState
-    TopicData = DescribeTransactionsResponseTopicData
+    TransactionState: TypeAlias = DescribeTransactionsResponseTransactionState
+    TopicData: TypeAlias = DescribeTransactionsResponseTopicData
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('transaction_states', 'transactionStates', '[]DescribeTransactionsResponseTransactionState', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -210,15 +210,15 @@ def _read_DescribeTransactionsRequest_0(data: bytes, pos: int) -> tuple[Describe
 
 
 def _write_DescribeTransactionsRequest_0(o: DescribeTransactionsRequest, write: Write, version: int) -> None:
-    a = o.transactional_ids
-    n = len(a) + 1
+    transactional_ids_list = o.transactional_ids
+    n = len(transactional_ids_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if transactional_ids_list:
+        for transactional_ids_list_element in transactional_ids_list:
+            text = transactional_ids_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -262,16 +262,16 @@ def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: 
 
 def _write_DescribeTransactionsResponseTopicData_0(items: Iterable[DescribeTransactionsResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -322,27 +322,27 @@ def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, 
 
 def _write_DescribeTransactionsResponseTransactionState_0(items: Iterable[DescribeTransactionsResponseTransactionState], write: Write, version: int) -> None:
     for o in items:
-        b = o.transactional_id.encode()
-        n = len(b) + 1
+        text = o.transactional_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.transaction_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.transaction_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_iqqhB(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n))
         else:
             write(_pack_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch))
             write(write_uvarint(n))
-        if a:
-            _write_DescribeTransactionsResponseTopicData_0(a, write, version)
+        if topics_list:
+            _write_DescribeTransactionsResponseTopicData_0(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -371,15 +371,15 @@ def _read_DescribeTransactionsResponse_0(data: bytes, pos: int) -> tuple[Describ
 
 
 def _write_DescribeTransactionsResponse_0(o: DescribeTransactionsResponse, write: Write, version: int) -> None:
-    a = o.transaction_states
-    n = len(a) + 1
+    transaction_states_list = o.transaction_states
+    n = len(transaction_states_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_DescribeTransactionsResponseTransactionState_0(a, write, version)
+    if transaction_states_list:
+        _write_DescribeTransactionsResponseTransactionState_0(transaction_states_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

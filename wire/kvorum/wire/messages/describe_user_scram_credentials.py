@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -67,7 +67,7 @@ class DescribeUserScramCredentialsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    UserName = DescribeUserScramCredentialsRequestUserName
+    UserName: TypeAlias = DescribeUserScramCredentialsRequestUserName
     FIELDS = (
         ('users', 'users', '[]DescribeUserScramCredentialsRequestUserName', (0, 0), (0, 32767), None, (0, -1), (), False),
     )
@@ -156,8 +156,8 @@ class DescribeUserScramCredentialsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DescribeUserScramCredentialsResult = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
-    CredentialInfo = DescribeUserScramCredentialsResponseCredentialInfo
+    DescribeUserScramCredentialsResult: TypeAlias = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
+    CredentialInfo: TypeAlias = DescribeUserScramCredentialsResponseCredentialInfo
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -209,10 +209,10 @@ def _read_DescribeUserScramCredentialsRequestUserName_0(data: bytes, pos: int, c
 
 def _write_DescribeUserScramCredentialsRequestUserName_0(items: Iterable[DescribeUserScramCredentialsRequestUserName], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -242,11 +242,11 @@ def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[
 
 
 def _write_DescribeUserScramCredentialsRequest_0(o: DescribeUserScramCredentialsRequest, write: Write, version: int) -> None:
-    a = o.users
-    n = 0 if a is None else len(a) + 1
+    users_list = o.users
+    n = 0 if users_list is None else len(users_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeUserScramCredentialsRequestUserName_0(a, write, version)
+    if users_list:
+        _write_DescribeUserScramCredentialsRequestUserName_0(users_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -323,24 +323,24 @@ def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
 
 def _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(items: Iterable[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.user.encode()
-        n = len(b) + 1
+        text = o.user.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.credential_infos
-        n = len(a) + 1
+        write(text)
+        credential_infos_list = o.credential_infos
+        n = len(credential_infos_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_DescribeUserScramCredentialsResponseCredentialInfo_0(a, write, version)
+        if credential_infos_list:
+            _write_DescribeUserScramCredentialsResponseCredentialInfo_0(credential_infos_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -381,20 +381,20 @@ def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple
 
 
 def _write_DescribeUserScramCredentialsResponse_0(o: DescribeUserScramCredentialsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.results
-    n = len(a) + 1
+    write(text)
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(a, write, version)
+    if results_list:
+        _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -92,7 +92,7 @@ class ElectLeadersRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    TopicPartitions = ElectLeadersRequestTopicPartitions
+    TopicPartitions: TypeAlias = ElectLeadersRequestTopicPartitions
     FIELDS = (
         ('election_type', 'electionType', 'int8', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('topic_partitions', 'topicPartitions', '[]ElectLeadersRequestTopicPartitions', (0, 2), (0, 32767), None, (0, -1), (), False),
@@ -183,8 +183,8 @@ class ElectLeadersResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
-    ReplicaElectionResult = ElectLeadersResponseReplicaElectionResult
-    PartitionResult = ElectLeadersResponsePartitionResult
+    ReplicaElectionResult: TypeAlias = ElectLeadersResponseReplicaElectionResult
+    PartitionResult: TypeAlias = ElectLeadersResponsePartitionResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
@@ -235,16 +235,16 @@ def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int
 
 def _write_ElectLeadersRequestTopicPartitions_0(items: Iterable[ElectLeadersRequestTopicPartitions], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -286,16 +286,16 @@ def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int
 
 def _write_ElectLeadersRequestTopicPartitions_2(items: Iterable[ElectLeadersRequestTopicPartitions], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -323,11 +323,11 @@ def _read_ElectLeadersRequest_0(data: bytes, pos: int) -> tuple[ElectLeadersRequ
 def _write_ElectLeadersRequest_0(o: ElectLeadersRequest, write: Write, version: int) -> None:
     if o.election_type != 0:
         non_default("electionType", version)
-    a = o.topic_partitions
-    n = -1 if a is None else len(a)
+    topic_partitions_list = o.topic_partitions
+    n = -1 if topic_partitions_list is None else len(topic_partitions_list)
     write(_pack_i(n))
-    if a:
-        _write_ElectLeadersRequestTopicPartitions_0(a, write, version)
+    if topic_partitions_list:
+        _write_ElectLeadersRequestTopicPartitions_0(topic_partitions_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.timeout_ms))
@@ -351,11 +351,11 @@ def _read_ElectLeadersRequest_1(data: bytes, pos: int) -> tuple[ElectLeadersRequ
 
 
 def _write_ElectLeadersRequest_1(o: ElectLeadersRequest, write: Write, version: int) -> None:
-    a = o.topic_partitions
-    n = -1 if a is None else len(a)
+    topic_partitions_list = o.topic_partitions
+    n = -1 if topic_partitions_list is None else len(topic_partitions_list)
     write(_pack_bi(o.election_type, n))
-    if a:
-        _write_ElectLeadersRequestTopicPartitions_0(a, write, version)
+    if topic_partitions_list:
+        _write_ElectLeadersRequestTopicPartitions_0(topic_partitions_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.timeout_ms))
@@ -384,15 +384,15 @@ def _read_ElectLeadersRequest_2(data: bytes, pos: int) -> tuple[ElectLeadersRequ
 
 
 def _write_ElectLeadersRequest_2(o: ElectLeadersRequest, write: Write, version: int) -> None:
-    a = o.topic_partitions
-    n = 0 if a is None else len(a) + 1
+    topic_partitions_list = o.topic_partitions
+    n = 0 if topic_partitions_list is None else len(topic_partitions_list) + 1
     if n < 128:
         write(_pack_bB(o.election_type, n))
     else:
         write(_pack_b(o.election_type))
         write(write_uvarint(n))
-    if a:
-        _write_ElectLeadersRequestTopicPartitions_2(a, write, version)
+    if topic_partitions_list:
+        _write_ElectLeadersRequestTopicPartitions_2(topic_partitions_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -422,11 +422,11 @@ def _read_ElectLeadersResponsePartitionResult_0(data: bytes, pos: int, count: in
 
 def _write_ElectLeadersResponsePartitionResult_0(items: Iterable[ElectLeadersResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_ihh(o.partition_id, o.error_code, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -459,15 +459,15 @@ def _read_ElectLeadersResponsePartitionResult_2(data: bytes, pos: int, count: in
 
 def _write_ElectLeadersResponsePartitionResult_2(items: Iterable[ElectLeadersResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_id, o.error_code, n))
         else:
             write(_pack_ih(o.partition_id, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -500,15 +500,15 @@ def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, cou
 
 def _write_ElectLeadersResponseReplicaElectionResult_0(items: Iterable[ElectLeadersResponseReplicaElectionResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_result
-        n = len(a)
+        write(text)
+        partition_result_list = o.partition_result
+        n = len(partition_result_list)
         write(_pack_i(n))
-        if a:
-            _write_ElectLeadersResponsePartitionResult_0(a, write, version)
+        if partition_result_list:
+            _write_ElectLeadersResponsePartitionResult_0(partition_result_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -548,15 +548,15 @@ def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, cou
 
 def _write_ElectLeadersResponseReplicaElectionResult_2(items: Iterable[ElectLeadersResponseReplicaElectionResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_result
-        n = len(a) + 1
+        write(text)
+        partition_result_list = o.partition_result
+        n = len(partition_result_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ElectLeadersResponsePartitionResult_2(a, write, version)
+        if partition_result_list:
+            _write_ElectLeadersResponsePartitionResult_2(partition_result_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -581,11 +581,11 @@ def _read_ElectLeadersResponse_0(data: bytes, pos: int) -> tuple[ElectLeadersRes
 def _write_ElectLeadersResponse_0(o: ElectLeadersResponse, write: Write, version: int) -> None:
     if o.error_code != 0:
         non_default("errorCode", version)
-    a = o.replica_election_results
-    n = len(a)
+    replica_election_results_list = o.replica_election_results
+    n = len(replica_election_results_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_ElectLeadersResponseReplicaElectionResult_0(a, write, version)
+    if replica_election_results_list:
+        _write_ElectLeadersResponseReplicaElectionResult_0(replica_election_results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -605,11 +605,11 @@ def _read_ElectLeadersResponse_1(data: bytes, pos: int) -> tuple[ElectLeadersRes
 
 
 def _write_ElectLeadersResponse_1(o: ElectLeadersResponse, write: Write, version: int) -> None:
-    a = o.replica_election_results
-    n = len(a)
+    replica_election_results_list = o.replica_election_results
+    n = len(replica_election_results_list)
     write(_pack_ihi(o.throttle_time_ms, o.error_code, n))
-    if a:
-        _write_ElectLeadersResponseReplicaElectionResult_0(a, write, version)
+    if replica_election_results_list:
+        _write_ElectLeadersResponseReplicaElectionResult_0(replica_election_results_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -636,15 +636,15 @@ def _read_ElectLeadersResponse_2(data: bytes, pos: int) -> tuple[ElectLeadersRes
 
 
 def _write_ElectLeadersResponse_2(o: ElectLeadersResponse, write: Write, version: int) -> None:
-    a = o.replica_election_results
-    n = len(a) + 1
+    replica_election_results_list = o.replica_election_results
+    n = len(replica_election_results_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ElectLeadersResponseReplicaElectionResult_2(a, write, version)
+    if replica_election_results_list:
+        _write_ElectLeadersResponseReplicaElectionResult_2(replica_election_results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

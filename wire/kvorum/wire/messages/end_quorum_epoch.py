@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -193,10 +193,10 @@ class EndQuorumEpochRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    TopicData = EndQuorumEpochRequestTopicData
-    LeaderEndpoint = EndQuorumEpochRequestLeaderEndpoint
-    PartitionData = EndQuorumEpochRequestPartitionData
-    ReplicaInfo = EndQuorumEpochRequestReplicaInfo
+    TopicData: TypeAlias = EndQuorumEpochRequestTopicData
+    LeaderEndpoint: TypeAlias = EndQuorumEpochRequestLeaderEndpoint
+    PartitionData: TypeAlias = EndQuorumEpochRequestPartitionData
+    ReplicaInfo: TypeAlias = EndQuorumEpochRequestReplicaInfo
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
         ('topics', 'topics', '[]EndQuorumEpochRequestTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -322,9 +322,9 @@ class EndQuorumEpochResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    TopicData = EndQuorumEpochResponseTopicData
-    NodeEndpoint = EndQuorumEpochResponseNodeEndpoint
-    PartitionData = EndQuorumEpochResponsePartitionData
+    TopicData: TypeAlias = EndQuorumEpochResponseTopicData
+    NodeEndpoint: TypeAlias = EndQuorumEpochResponseNodeEndpoint
+    PartitionData: TypeAlias = EndQuorumEpochResponsePartitionData
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]EndQuorumEpochResponseTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -393,12 +393,12 @@ def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int
 def _write_EndQuorumEpochRequestPartitionData_0(items: Iterable[EndQuorumEpochRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
         write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
-        a = o.preferred_successors
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        preferred_successors_list = o.preferred_successors
+        if len(preferred_successors_list) < 17:
+            write(INT32_COUNTED[len(preferred_successors_list)](len(preferred_successors_list), *preferred_successors_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(preferred_successors_list)))
+            write(write_numbers(preferred_successors_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -430,15 +430,15 @@ def _read_EndQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int
 
 def _write_EndQuorumEpochRequestPartitionData_1(items: Iterable[EndQuorumEpochRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.preferred_candidates
-        n = len(a) + 1
+        preferred_candidates_list = o.preferred_candidates
+        n = len(preferred_candidates_list) + 1
         if n < 128:
             write(_pack_iiiB(o.partition_index, o.leader_id, o.leader_epoch, n))
         else:
             write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
             write(write_uvarint(n))
-        if a:
-            _write_EndQuorumEpochRequestReplicaInfo_1(a, write, version)
+        if preferred_candidates_list:
+            _write_EndQuorumEpochRequestReplicaInfo_1(preferred_candidates_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -479,14 +479,14 @@ def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: in
 
 def _write_EndQuorumEpochRequestLeaderEndpoint_1(items: Iterable[EndQuorumEpochRequestLeaderEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -520,15 +520,15 @@ def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) ->
 
 def _write_EndQuorumEpochRequestTopicData_0(items: Iterable[EndQuorumEpochRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b)
+        text = o.topic_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_EndQuorumEpochRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_EndQuorumEpochRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -568,15 +568,15 @@ def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) ->
 
 def _write_EndQuorumEpochRequestTopicData_1(items: Iterable[EndQuorumEpochRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_EndQuorumEpochRequestPartitionData_1(a, write, version)
+        if partitions_list:
+            _write_EndQuorumEpochRequestPartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -609,16 +609,16 @@ def _read_EndQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[EndQuorumEpoch
 
 
 def _write_EndQuorumEpochRequest_0(o: EndQuorumEpochRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_EndQuorumEpochRequestTopicData_0(a, write, version)
+    if topics_list:
+        _write_EndQuorumEpochRequestTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -667,21 +667,21 @@ def _read_EndQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[EndQuorumEpoch
 
 
 def _write_EndQuorumEpochRequest_1(o: EndQuorumEpochRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_EndQuorumEpochRequestTopicData_1(a, write, version)
-    a = o.leader_endpoints
-    n = len(a) + 1
+    if topics_list:
+        _write_EndQuorumEpochRequestTopicData_1(topics_list, write, version)
+    leader_endpoints_list = o.leader_endpoints
+    n = len(leader_endpoints_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_EndQuorumEpochRequestLeaderEndpoint_1(a, write, version)
+    if leader_endpoints_list:
+        _write_EndQuorumEpochRequestLeaderEndpoint_1(leader_endpoints_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -755,14 +755,14 @@ def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int
 
 def _write_EndQuorumEpochResponseNodeEndpoint_1(items: Iterable[EndQuorumEpochResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -796,15 +796,15 @@ def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int) -
 
 def _write_EndQuorumEpochResponseTopicData_0(items: Iterable[EndQuorumEpochResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b)
+        text = o.topic_name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_EndQuorumEpochResponsePartitionData_0(a, write, version)
+        if partitions_list:
+            _write_EndQuorumEpochResponsePartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -844,15 +844,15 @@ def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int) -
 
 def _write_EndQuorumEpochResponseTopicData_1(items: Iterable[EndQuorumEpochResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_EndQuorumEpochResponsePartitionData_1(a, write, version)
+        if partitions_list:
+            _write_EndQuorumEpochResponsePartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -877,11 +877,11 @@ def _read_EndQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[EndQuorumEpoc
 def _write_EndQuorumEpochResponse_0(o: EndQuorumEpochResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_EndQuorumEpochResponseTopicData_0(a, write, version)
+    if topics_list:
+        _write_EndQuorumEpochResponseTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -938,24 +938,25 @@ def _read_EndQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[EndQuorumEpoc
 
 
 def _write_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_EndQuorumEpochResponseTopicData_1(a, write, version)
+    if topics_list:
+        _write_EndQuorumEpochResponseTopicData_1(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_EndQuorumEpochResponseNodeEndpoint_1(a, put, version)
+        if node_endpoints_list:
+            _write_EndQuorumEpochResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -133,10 +132,10 @@ def _read_EndTxnRequest_0(data: bytes, pos: int) -> tuple[EndTxnRequest, int]:
 
 
 def _write_EndTxnRequest_0(o: EndTxnRequest, write: Write, version: int) -> None:
-    b = o.transactional_id.encode()
-    n = len(b)
+    text = o.transactional_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_qht(o.producer_id, o.producer_epoch, o.committed))
@@ -163,10 +162,10 @@ def _read_EndTxnRequest_3(data: bytes, pos: int) -> tuple[EndTxnRequest, int]:
 
 
 def _write_EndTxnRequest_3(o: EndTxnRequest, write: Write, version: int) -> None:
-    b = o.transactional_id.encode()
-    n = len(b) + 1
+    text = o.transactional_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_qht(o.producer_id, o.producer_epoch, o.committed))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -132,19 +131,19 @@ def _read_EnvelopeRequest_0(data: bytes, pos: int) -> tuple[EnvelopeRequest, int
 
 
 def _write_EnvelopeRequest_0(o: EnvelopeRequest, write: Write, version: int) -> None:
-    b = o.request_data
-    n = len(b) + 1
+    raw = o.request_data
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
-    s = o.request_principal
-    b = b"" if s is None else s
-    n = 0 if s is None else len(b) + 1
+    write(raw)
+    request_principal_value = o.request_principal
+    raw = b"" if request_principal_value is None else request_principal_value
+    n = 0 if request_principal_value is None else len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
-    b = o.client_host_address
-    n = len(b) + 1
+    write(raw)
+    raw = o.client_host_address
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -175,11 +174,11 @@ def _read_EnvelopeResponse_0(data: bytes, pos: int) -> tuple[EnvelopeResponse, i
 
 
 def _write_EnvelopeResponse_0(o: EnvelopeResponse, write: Write, version: int) -> None:
-    s = o.response_data
-    b = b"" if s is None else s
-    n = 0 if s is None else len(b) + 1
+    response_data_value = o.response_data
+    raw = b"" if response_data_value is None else response_data_value
+    n = 0 if response_data_value is None else len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_h(o.error_code))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -115,10 +114,10 @@ def _read_ExpireDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[ExpireD
 
 
 def _write_ExpireDelegationTokenRequest_1(o: ExpireDelegationTokenRequest, write: Write, version: int) -> None:
-    b = o.hmac
-    n = len(b)
+    raw = o.hmac
+    n = len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.expiry_time_period_ms))
@@ -145,10 +144,10 @@ def _read_ExpireDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[ExpireD
 
 
 def _write_ExpireDelegationTokenRequest_2(o: ExpireDelegationTokenRequest, write: Write, version: int) -> None:
-    b = o.hmac
-    n = len(b) + 1
+    raw = o.hmac
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_q(o.expiry_time_period_ms))
         write_tags(write, [], o.unknown_tagged_fields)

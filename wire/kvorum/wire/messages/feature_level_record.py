@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -76,10 +75,10 @@ def _read_FeatureLevelRecord_0(data: bytes, pos: int) -> tuple[FeatureLevelRecor
 
 
 def _write_FeatureLevelRecord_0(o: FeatureLevelRecord, write: Write, version: int) -> None:
-    b = o.name.encode()
-    n = len(b) + 1
+    text = o.name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_h(o.feature_level))
         write_tags(write, [], o.unknown_tagged_fields)

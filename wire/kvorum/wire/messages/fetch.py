@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -257,10 +257,10 @@ class FetchRequest(Message):
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_FROM = 12
-    ReplicaState = FetchRequestReplicaState
-    FetchTopic = FetchRequestFetchTopic
-    ForgottenTopic = FetchRequestForgottenTopic
-    FetchPartition = FetchRequestFetchPartition
+    ReplicaState: TypeAlias = FetchRequestReplicaState
+    FetchTopic: TypeAlias = FetchRequestFetchTopic
+    ForgottenTopic: TypeAlias = FetchRequestForgottenTopic
+    FetchPartition: TypeAlias = FetchRequestFetchPartition
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (12, 18), (12, 32767), 0, (12, 32767), None, True),
         ('replica_id', 'replicaId', 'int32', (4, 14), (0, -1), None, (0, -1), -1, False),
@@ -569,13 +569,13 @@ class FetchResponse(Message):
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_FROM = 12
-    FetchableTopicResponse = FetchResponseFetchableTopicResponse
-    NodeEndpoint = FetchResponseNodeEndpoint
-    PartitionData = FetchResponsePartitionData
-    EpochEndOffset = FetchResponseEpochEndOffset
-    LeaderIdAndEpoch = FetchResponseLeaderIdAndEpoch
-    SnapshotId = FetchResponseSnapshotId
-    AbortedTransaction = FetchResponseAbortedTransaction
+    FetchableTopicResponse: TypeAlias = FetchResponseFetchableTopicResponse
+    NodeEndpoint: TypeAlias = FetchResponseNodeEndpoint
+    PartitionData: TypeAlias = FetchResponsePartitionData
+    EpochEndOffset: TypeAlias = FetchResponseEpochEndOffset
+    LeaderIdAndEpoch: TypeAlias = FetchResponseLeaderIdAndEpoch
+    SnapshotId: TypeAlias = FetchResponseSnapshotId
+    AbortedTransaction: TypeAlias = FetchResponseAbortedTransaction
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (4, 18), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (7, 18), (0, -1), None, (0, -1), 0, True),
@@ -748,8 +748,9 @@ def _read_FetchRequestFetchPartition_17(data: bytes, pos: int, count: int) -> tu
 def _write_FetchRequestFetchPartition_17(items: Iterable[FetchRequestFetchPartition], write: Write, version: int) -> None:
     for o in items:
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.replica_directory_id != ZERO_UUID:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
@@ -804,13 +805,14 @@ def _read_FetchRequestFetchPartition_18(data: bytes, pos: int, count: int) -> tu
 def _write_FetchRequestFetchPartition_18(items: Iterable[FetchRequestFetchPartition], write: Write, version: int) -> None:
     for o in items:
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.replica_directory_id != ZERO_UUID:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
         if o.high_watermark != 9223372036854775807:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_q(o.high_watermark))
             tags.append((1, b"".join(payload)))
@@ -850,16 +852,16 @@ def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int) -> tup
 
 def _write_FetchRequestForgottenTopic_7(items: Iterable[FetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COUNTED[len(partitions_list)](len(partitions_list), *partitions_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partitions_list)))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -902,16 +904,16 @@ def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int) -> tu
 
 def _write_FetchRequestForgottenTopic_12(items: Iterable[FetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -948,12 +950,12 @@ def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int) -> tu
 def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -987,15 +989,15 @@ def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_FetchRequestFetchTopic_4(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchRequestFetchPartition_4(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1027,15 +1029,15 @@ def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_FetchRequestFetchTopic_5(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchRequestFetchPartition_5(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_5(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1067,15 +1069,15 @@ def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_FetchRequestFetchTopic_9(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchRequestFetchPartition_9(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_9(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1116,15 +1118,15 @@ def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_FetchRequestFetchTopic_12(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchRequestFetchPartition_12(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_12(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1158,15 +1160,15 @@ def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_FetchRequestFetchTopic_13(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_FetchRequestFetchPartition_12(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_12(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1200,15 +1202,15 @@ def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_FetchRequestFetchTopic_17(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_FetchRequestFetchPartition_17(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_17(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1242,15 +1244,15 @@ def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_FetchRequestFetchTopic_18(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_FetchRequestFetchPartition_18(a, write, version)
+        if partitions_list:
+            _write_FetchRequestFetchPartition_18(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1305,11 +1307,11 @@ def _write_FetchRequest_4(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaState", version)
     if o.forgotten_topics_data != []:
         non_default("forgottenTopicsData", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n))
-    if a:
-        _write_FetchRequestFetchTopic_4(a, write, version)
+    if topics_list:
+        _write_FetchRequestFetchTopic_4(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1339,11 +1341,11 @@ def _write_FetchRequest_5(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaState", version)
     if o.forgotten_topics_data != []:
         non_default("forgottenTopicsData", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_iiiibi(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n))
-    if a:
-        _write_FetchRequestFetchTopic_5(a, write, version)
+    if topics_list:
+        _write_FetchRequestFetchTopic_5(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1375,16 +1377,16 @@ def _read_FetchRequest_7(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_7(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
         non_default("replicaState", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    if a:
-        _write_FetchRequestFetchTopic_5(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a)
+    if topics_list:
+        _write_FetchRequestFetchTopic_5(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list)
     write(_pack_i(n))
-    if a:
-        _write_FetchRequestForgottenTopic_7(a, write, version)
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_7(forgotten_topics_data_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1416,16 +1418,16 @@ def _read_FetchRequest_9(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_9(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
         non_default("replicaState", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    if a:
-        _write_FetchRequestFetchTopic_9(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a)
+    if topics_list:
+        _write_FetchRequestFetchTopic_9(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list)
     write(_pack_i(n))
-    if a:
-        _write_FetchRequestForgottenTopic_7(a, write, version)
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_7(forgotten_topics_data_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1463,20 +1465,20 @@ def _read_FetchRequest_11(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_11(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
         non_default("replicaState", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_iiiibiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    if a:
-        _write_FetchRequestFetchTopic_9(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a)
+    if topics_list:
+        _write_FetchRequestFetchTopic_9(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list)
     write(_pack_i(n))
-    if a:
-        _write_FetchRequestForgottenTopic_7(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b)
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_7(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1559,33 +1561,34 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
         non_default("replicaState", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     else:
         write(_pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_FetchRequestFetchTopic_12(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_FetchRequestFetchTopic_12(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_FetchRequestForgottenTopic_12(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b) + 1
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_12(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -1671,33 +1674,34 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
         non_default("replicaState", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     else:
         write(_pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_FetchRequestFetchTopic_13(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_FetchRequestFetchTopic_13(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_FetchRequestForgottenTopic_13(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b) + 1
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_13(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -1785,36 +1789,37 @@ def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_id != -1:
         non_default("replicaId", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     else:
         write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_FetchRequestFetchTopic_13(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_FetchRequestFetchTopic_13(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_FetchRequestForgottenTopic_13(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b) + 1
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_13(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
         tags.append((1, b"".join(payload)))
@@ -1904,36 +1909,37 @@ def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_id != -1:
         non_default("replicaId", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     else:
         write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_FetchRequestFetchTopic_17(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_FetchRequestFetchTopic_17(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_FetchRequestForgottenTopic_13(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b) + 1
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_13(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
         tags.append((1, b"".join(payload)))
@@ -2023,36 +2029,37 @@ def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
     if o.replica_id != -1:
         non_default("replicaId", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
     else:
         write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_FetchRequestFetchTopic_18(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_FetchRequestFetchTopic_18(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_FetchRequestForgottenTopic_13(a, write, version)
-    b = o.rack_id.encode()
-    n = len(b) + 1
+    if forgotten_topics_data_list:
+        _write_FetchRequestForgottenTopic_13(forgotten_topics_data_list, write, version)
+    text = o.rack_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
         tags.append((1, b"".join(payload)))
@@ -2217,16 +2224,16 @@ def _write_FetchResponsePartitionData_4(items: Iterable[FetchResponsePartitionDa
             non_default("snapshotId", version)
         if o.preferred_read_replica != -1:
             non_default("preferredReadReplica", version)
-        a = o.aborted_transactions
-        n = -1 if a is None else len(a)
+        aborted_transactions_list = o.aborted_transactions
+        n = -1 if aborted_transactions_list is None else len(aborted_transactions_list)
         write(_pack_ihqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, n))
-        if a:
-            _write_FetchResponseAbortedTransaction_4(a, write, version)
-        s = o.records
-        b = b"" if s is None else s
-        n = -1 if s is None else len(b)
+        if aborted_transactions_list:
+            _write_FetchResponseAbortedTransaction_4(aborted_transactions_list, write, version)
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = -1 if records_value is None else len(blob)
         write(_pack_i(n))
-        write(b)
+        write(blob)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2274,16 +2281,16 @@ def _write_FetchResponsePartitionData_5(items: Iterable[FetchResponsePartitionDa
             non_default("snapshotId", version)
         if o.preferred_read_replica != -1:
             non_default("preferredReadReplica", version)
-        a = o.aborted_transactions
-        n = -1 if a is None else len(a)
+        aborted_transactions_list = o.aborted_transactions
+        n = -1 if aborted_transactions_list is None else len(aborted_transactions_list)
         write(_pack_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
-        if a:
-            _write_FetchResponseAbortedTransaction_4(a, write, version)
-        s = o.records
-        b = b"" if s is None else s
-        n = -1 if s is None else len(b)
+        if aborted_transactions_list:
+            _write_FetchResponseAbortedTransaction_4(aborted_transactions_list, write, version)
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = -1 if records_value is None else len(blob)
         write(_pack_i(n))
-        write(b)
+        write(blob)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2328,16 +2335,16 @@ def _write_FetchResponsePartitionData_11(items: Iterable[FetchResponsePartitionD
             non_default("currentLeader", version)
         if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
             non_default("snapshotId", version)
-        a = o.aborted_transactions
-        n = -1 if a is None else len(a)
+        aborted_transactions_list = o.aborted_transactions
+        n = -1 if aborted_transactions_list is None else len(aborted_transactions_list)
         write(_pack_ihqqqi(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
-        if a:
-            _write_FetchResponseAbortedTransaction_4(a, write, version)
-        s = o.records
-        b = b"" if s is None else s
-        n = -1 if s is None else len(b)
+        if aborted_transactions_list:
+            _write_FetchResponseAbortedTransaction_4(aborted_transactions_list, write, version)
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = -1 if records_value is None else len(blob)
         write(_pack_ii(o.preferred_read_replica, n))
-        write(b)
+        write(blob)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2411,37 +2418,38 @@ def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int) -> tu
 
 def _write_FetchResponsePartitionData_12(items: Iterable[FetchResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.aborted_transactions
-        n = 0 if a is None else len(a) + 1
+        aborted_transactions_list = o.aborted_transactions
+        n = 0 if aborted_transactions_list is None else len(aborted_transactions_list) + 1
         if n < 128:
             write(_pack_ihqqqB(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
         else:
             write(_pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
             write(write_uvarint(n))
-        if a:
-            _write_FetchResponseAbortedTransaction_12(a, write, version)
-        s = o.records
-        b = b"" if s is None else s
-        n = 0 if s is None else len(b) + 1
+        if aborted_transactions_list:
+            _write_FetchResponseAbortedTransaction_12(aborted_transactions_list, write, version)
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = 0 if records_value is None else len(blob) + 1
         if n < 128:
             write(_pack_iB(o.preferred_read_replica, n))
         else:
             write(_pack_i(o.preferred_read_replica))
             write(write_uvarint(n))
-        write(b)
+        write(blob)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.diverging_epoch.epoch != -1 or o.diverging_epoch.end_offset != -1 or o.diverging_epoch.unknown_tagged_fields:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             _write_FetchResponseEpochEndOffset_12((o.diverging_epoch,), put, version)
             tags.append((0, b"".join(payload)))
         if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             _write_FetchResponseLeaderIdAndEpoch_12((o.current_leader,), put, version)
             tags.append((1, b"".join(payload)))
         if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             _write_FetchResponseSnapshotId_12((o.snapshot_id,), put, version)
             tags.append((2, b"".join(payload)))
@@ -2488,23 +2496,23 @@ def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int) -> tup
 
 def _write_FetchResponseNodeEndpoint_16(items: Iterable[FetchResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -2538,15 +2546,15 @@ def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: in
 
 def _write_FetchResponseFetchableTopicResponse_4(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchResponsePartitionData_4(a, write, version)
+        if partitions_list:
+            _write_FetchResponsePartitionData_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2578,15 +2586,15 @@ def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: in
 
 def _write_FetchResponseFetchableTopicResponse_5(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchResponsePartitionData_5(a, write, version)
+        if partitions_list:
+            _write_FetchResponsePartitionData_5(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2618,15 +2626,15 @@ def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: i
 
 def _write_FetchResponseFetchableTopicResponse_11(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_FetchResponsePartitionData_11(a, write, version)
+        if partitions_list:
+            _write_FetchResponsePartitionData_11(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -2667,15 +2675,15 @@ def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: i
 
 def _write_FetchResponseFetchableTopicResponse_12(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchResponsePartitionData_12(a, write, version)
+        if partitions_list:
+            _write_FetchResponsePartitionData_12(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -2709,15 +2717,15 @@ def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: i
 
 def _write_FetchResponseFetchableTopicResponse_13(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_FetchResponsePartitionData_12(a, write, version)
+        if partitions_list:
+            _write_FetchResponsePartitionData_12(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -2746,11 +2754,11 @@ def _write_FetchResponse_4(o: FetchResponse, write: Write, version: int) -> None
         non_default("sessionId", version)
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_4(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_4(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -2777,11 +2785,11 @@ def _write_FetchResponse_5(o: FetchResponse, write: Write, version: int) -> None
         non_default("sessionId", version)
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_5(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_5(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -2804,11 +2812,11 @@ def _read_FetchResponse_7(data: bytes, pos: int) -> tuple[FetchResponse, int]:
 def _write_FetchResponse_7(o: FetchResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ihii(o.throttle_time_ms, o.error_code, o.session_id, n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_5(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_5(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -2831,11 +2839,11 @@ def _read_FetchResponse_11(data: bytes, pos: int) -> tuple[FetchResponse, int]:
 def _write_FetchResponse_11(o: FetchResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ihii(o.throttle_time_ms, o.error_code, o.session_id, n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_11(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_11(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -2865,15 +2873,15 @@ def _read_FetchResponse_12(data: bytes, pos: int) -> tuple[FetchResponse, int]:
 def _write_FetchResponse_12(o: FetchResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         write(write_uvarint(n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_12(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_12(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -2905,15 +2913,15 @@ def _read_FetchResponse_13(data: bytes, pos: int) -> tuple[FetchResponse, int]:
 def _write_FetchResponse_13(o: FetchResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         write(write_uvarint(n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_13(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_13(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -2972,24 +2980,25 @@ def _read_FetchResponse_16(data: bytes, pos: int) -> tuple[FetchResponse, int]:
 
 
 def _write_FetchResponse_16(o: FetchResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         write(write_uvarint(n))
-    if a:
-        _write_FetchResponseFetchableTopicResponse_13(a, write, version)
+    if responses_list:
+        _write_FetchResponseFetchableTopicResponse_13(responses_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchResponseNodeEndpoint_16(a, put, version)
+        if node_endpoints_list:
+            _write_FetchResponseNodeEndpoint_16(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -162,9 +162,9 @@ class FetchSnapshotRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    TopicSnapshot = FetchSnapshotRequestTopicSnapshot
-    PartitionSnapshot = FetchSnapshotRequestPartitionSnapshot
-    SnapshotId = FetchSnapshotRequestSnapshotId
+    TopicSnapshot: TypeAlias = FetchSnapshotRequestTopicSnapshot
+    PartitionSnapshot: TypeAlias = FetchSnapshotRequestPartitionSnapshot
+    SnapshotId: TypeAlias = FetchSnapshotRequestSnapshotId
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 1), (0, 32767), 0, (0, 32767), None, False),
         ('replica_id', 'replicaId', 'int32', (0, 1), (0, -1), None, (0, -1), -1, False),
@@ -360,11 +360,11 @@ class FetchSnapshotResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    TopicSnapshot = FetchSnapshotResponseTopicSnapshot
-    NodeEndpoint = FetchSnapshotResponseNodeEndpoint
-    PartitionSnapshot = FetchSnapshotResponsePartitionSnapshot
-    SnapshotId = FetchSnapshotResponseSnapshotId
-    LeaderIdAndEpoch = FetchSnapshotResponseLeaderIdAndEpoch
+    TopicSnapshot: TypeAlias = FetchSnapshotResponseTopicSnapshot
+    NodeEndpoint: TypeAlias = FetchSnapshotResponseNodeEndpoint
+    PartitionSnapshot: TypeAlias = FetchSnapshotResponsePartitionSnapshot
+    SnapshotId: TypeAlias = FetchSnapshotResponseSnapshotId
+    LeaderIdAndEpoch: TypeAlias = FetchSnapshotResponseLeaderIdAndEpoch
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -487,8 +487,9 @@ def _write_FetchSnapshotRequestPartitionSnapshot_1(items: Iterable[FetchSnapshot
         write(_pack_ii(o.partition, o.current_leader_epoch))
         _write_FetchSnapshotRequestSnapshotId_0((o.snapshot_id,), write, version)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.replica_directory_id != ZERO_UUID:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
@@ -534,15 +535,15 @@ def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int)
 
 def _write_FetchSnapshotRequestTopicSnapshot_0(items: Iterable[FetchSnapshotRequestTopicSnapshot], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchSnapshotRequestPartitionSnapshot_0(a, write, version)
+        if partitions_list:
+            _write_FetchSnapshotRequestPartitionSnapshot_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -584,15 +585,15 @@ def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int)
 
 def _write_FetchSnapshotRequestTopicSnapshot_1(items: Iterable[FetchSnapshotRequestTopicSnapshot], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchSnapshotRequestPartitionSnapshot_1(a, write, version)
+        if partitions_list:
+            _write_FetchSnapshotRequestPartitionSnapshot_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -653,24 +654,25 @@ def _read_FetchSnapshotRequest_0(data: bytes, pos: int) -> tuple[FetchSnapshotRe
 
 
 def _write_FetchSnapshotRequest_0(o: FetchSnapshotRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiB(o.replica_id, o.max_bytes, n))
     else:
         write(_pack_ii(o.replica_id, o.max_bytes))
         write(write_uvarint(n))
-    if a:
-        _write_FetchSnapshotRequestTopicSnapshot_0(a, write, version)
+    if topics_list:
+        _write_FetchSnapshotRequestTopicSnapshot_0(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -732,24 +734,25 @@ def _read_FetchSnapshotRequest_1(data: bytes, pos: int) -> tuple[FetchSnapshotRe
 
 
 def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiB(o.replica_id, o.max_bytes, n))
     else:
         write(_pack_ii(o.replica_id, o.max_bytes))
         write(write_uvarint(n))
-    if a:
-        _write_FetchSnapshotRequestTopicSnapshot_1(a, write, version)
+    if topics_list:
+        _write_FetchSnapshotRequestTopicSnapshot_1(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.cluster_id is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        s = o.cluster_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        cluster_id_value = o.cluster_id
+        text = b"" if cluster_id_value is None else cluster_id_value.encode()
+        n = 0 if cluster_id_value is None else len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
-        put(b)
+        put(text)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -857,17 +860,18 @@ def _write_FetchSnapshotResponsePartitionSnapshot_0(items: Iterable[FetchSnapsho
         _write_FetchSnapshotResponseSnapshotId_0((o.snapshot_id,), write, version)
         if o.unaligned_records is None:
             null_field("unalignedRecords")
-        b = o.unaligned_records
-        n = len(b) + 1
+        blob = o.unaligned_records
+        n = len(blob) + 1
         if n < 128:
             write(_pack_qqB(o.size, o.position, n))
         else:
             write(_pack_qq(o.size, o.position))
             write(write_uvarint(n))
-        write(b)
+        write(blob)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.current_leader.leader_id != 0 or o.current_leader.leader_epoch != 0 or o.current_leader.unknown_tagged_fields:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             _write_FetchSnapshotResponseLeaderIdAndEpoch_0((o.current_leader,), put, version)
             tags.append((0, b"".join(payload)))
@@ -902,14 +906,14 @@ def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int)
 
 def _write_FetchSnapshotResponseNodeEndpoint_1(items: Iterable[FetchSnapshotResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -952,15 +956,15 @@ def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int
 
 def _write_FetchSnapshotResponseTopicSnapshot_0(items: Iterable[FetchSnapshotResponseTopicSnapshot], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchSnapshotResponsePartitionSnapshot_0(a, write, version)
+        if partitions_list:
+            _write_FetchSnapshotResponsePartitionSnapshot_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -992,15 +996,15 @@ def _read_FetchSnapshotResponse_0(data: bytes, pos: int) -> tuple[FetchSnapshotR
 def _write_FetchSnapshotResponse_0(o: FetchSnapshotResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_FetchSnapshotResponseTopicSnapshot_0(a, write, version)
+    if topics_list:
+        _write_FetchSnapshotResponseTopicSnapshot_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1059,24 +1063,25 @@ def _read_FetchSnapshotResponse_1(data: bytes, pos: int) -> tuple[FetchSnapshotR
 
 
 def _write_FetchSnapshotResponse_1(o: FetchSnapshotResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_FetchSnapshotResponseTopicSnapshot_0(a, write, version)
+    if topics_list:
+        _write_FetchSnapshotResponseTopicSnapshot_0(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_FetchSnapshotResponseNodeEndpoint_1(a, put, version)
+        if node_endpoints_list:
+            _write_FetchSnapshotResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

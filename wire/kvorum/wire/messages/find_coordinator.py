@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -146,7 +146,7 @@ class FindCoordinatorResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 3
-    Coordinator = FindCoordinatorResponseCoordinator
+    Coordinator: TypeAlias = FindCoordinatorResponseCoordinator
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 3), (0, -1), None, (0, -1), 0, False),
@@ -206,10 +206,10 @@ def _write_FindCoordinatorRequest_0(o: FindCoordinatorRequest, write: Write, ver
         non_default("keyType", version)
     if o.coordinator_keys != []:
         non_default("coordinatorKeys", version)
-    b = o.key.encode()
-    n = len(b)
+    text = o.key.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -234,10 +234,10 @@ def _read_FindCoordinatorRequest_1(data: bytes, pos: int) -> tuple[FindCoordinat
 def _write_FindCoordinatorRequest_1(o: FindCoordinatorRequest, write: Write, version: int) -> None:
     if o.coordinator_keys != []:
         non_default("coordinatorKeys", version)
-    b = o.key.encode()
-    n = len(b)
+    text = o.key.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_b(o.key_type))
@@ -267,10 +267,10 @@ def _read_FindCoordinatorRequest_3(data: bytes, pos: int) -> tuple[FindCoordinat
 def _write_FindCoordinatorRequest_3(o: FindCoordinatorRequest, write: Write, version: int) -> None:
     if o.coordinator_keys != []:
         non_default("coordinatorKeys", version)
-    b = o.key.encode()
-    n = len(b) + 1
+    text = o.key.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_b(o.key_type))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -314,19 +314,19 @@ def _read_FindCoordinatorRequest_4(data: bytes, pos: int) -> tuple[FindCoordinat
 def _write_FindCoordinatorRequest_4(o: FindCoordinatorRequest, write: Write, version: int) -> None:
     if o.key != '':
         non_default("key", version)
-    a = o.coordinator_keys
-    n = len(a) + 1
+    coordinator_keys_list = o.coordinator_keys
+    n = len(coordinator_keys_list) + 1
     if n < 128:
         write(_pack_bB(o.key_type, n))
     else:
         write(_pack_b(o.key_type))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if coordinator_keys_list:
+        for coordinator_keys_list_element in coordinator_keys_list:
+            text = coordinator_keys_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -379,27 +379,27 @@ def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int
 
 def _write_FindCoordinatorResponseCoordinator_4(items: Iterable[FindCoordinatorResponseCoordinator], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.port, o.error_code, n))
         else:
             write(_pack_ih(o.port, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -428,10 +428,10 @@ def _read_FindCoordinatorResponse_0(data: bytes, pos: int) -> tuple[FindCoordina
 def _write_FindCoordinatorResponse_0(o: FindCoordinatorResponse, write: Write, version: int) -> None:
     if o.coordinators != []:
         non_default("coordinators", version)
-    b = o.host.encode()
-    n = len(b)
+    text = o.host.encode()
+    n = len(text)
     write(_pack_hih(o.error_code, o.node_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.port))
@@ -467,15 +467,15 @@ def _read_FindCoordinatorResponse_1(data: bytes, pos: int) -> tuple[FindCoordina
 def _write_FindCoordinatorResponse_1(o: FindCoordinatorResponse, write: Write, version: int) -> None:
     if o.coordinators != []:
         non_default("coordinators", version)
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = -1 if error_message_value is None else len(text)
     write(_pack_ihh(o.throttle_time_ms, o.error_code, n))
-    write(b)
-    b = o.host.encode()
-    n = len(b)
+    write(text)
+    text = o.host.encode()
+    n = len(text)
     write(_pack_ih(o.node_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.port))
@@ -517,23 +517,23 @@ def _read_FindCoordinatorResponse_3(data: bytes, pos: int) -> tuple[FindCoordina
 def _write_FindCoordinatorResponse_3(o: FindCoordinatorResponse, write: Write, version: int) -> None:
     if o.coordinators != []:
         non_default("coordinators", version)
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.host.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.host.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.node_id, n))
     else:
         write(_pack_i(o.node_id))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_i(o.port))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -576,15 +576,15 @@ def _write_FindCoordinatorResponse_4(o: FindCoordinatorResponse, write: Write, v
         non_default("host", version)
     if o.port != 0:
         non_default("port", version)
-    a = o.coordinators
-    n = len(a) + 1
+    coordinators_list = o.coordinators
+    n = len(coordinators_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_FindCoordinatorResponseCoordinator_4(a, write, version)
+    if coordinators_list:
+        _write_FindCoordinatorResponseCoordinator_4(coordinators_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

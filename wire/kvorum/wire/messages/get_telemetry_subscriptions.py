@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -188,28 +187,28 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int) -> tuple[Ge
 
 
 def _write_GetTelemetrySubscriptionsResponse_0(o: GetTelemetrySubscriptionsResponse, write: Write, version: int) -> None:
-    a = o.accepted_compression_types
-    n = len(a) + 1
+    accepted_compression_types_list = o.accepted_compression_types
+    n = len(accepted_compression_types_list) + 1
     if n < 128:
         write(_pack_ih16siB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n))
     else:
         write(_pack_ih16si(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id))
         write(write_uvarint(n))
-    if a:
-        write(write_numbers(a, "b"))
-    a = o.requested_metrics
-    n = len(a) + 1
+    if accepted_compression_types_list:
+        write(write_numbers(accepted_compression_types_list, "b"))
+    requested_metrics_list = o.requested_metrics
+    n = len(requested_metrics_list) + 1
     if n < 128:
         write(_pack_iitB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n))
     else:
         write(_pack_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if requested_metrics_list:
+        for requested_metrics_list_element in requested_metrics_list:
+            text = requested_metrics_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -118,7 +118,7 @@ class GroupMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
-    MemberMetadata = GroupMetadataValueMemberMetadata
+    MemberMetadata: TypeAlias = GroupMetadataValueMemberMetadata
     FIELDS = (
         ('protocol_type', 'protocolType', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('generation', 'generation', 'int32', (0, 4), (0, -1), None, (0, -1), 0, False),
@@ -202,26 +202,26 @@ def _read_GroupMetadataValueMemberMetadata_0(data: bytes, pos: int, count: int) 
 
 def _write_GroupMetadataValueMemberMetadata_0(items: Iterable[GroupMetadataValueMemberMetadata], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b)
+        write(text)
+        text = o.client_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b)
+        write(text)
+        text = o.client_host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.subscription
-        n = len(b)
+        write(text)
+        raw = o.subscription
+        n = len(raw)
         write(_pack_ii(o.session_timeout, n))
-        write(b)
-        b = o.assignment
-        n = len(b)
+        write(raw)
+        raw = o.assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -274,26 +274,26 @@ def _read_GroupMetadataValueMemberMetadata_1(data: bytes, pos: int, count: int) 
 
 def _write_GroupMetadataValueMemberMetadata_1(items: Iterable[GroupMetadataValueMemberMetadata], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b)
+        write(text)
+        text = o.client_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b)
+        write(text)
+        text = o.client_host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.subscription
-        n = len(b)
+        write(text)
+        raw = o.subscription
+        n = len(raw)
         write(_pack_iii(o.rebalance_timeout, o.session_timeout, n))
-        write(b)
-        b = o.assignment
-        n = len(b)
+        write(raw)
+        raw = o.assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -355,31 +355,31 @@ def _read_GroupMetadataValueMemberMetadata_3(data: bytes, pos: int, count: int) 
 
 def _write_GroupMetadataValueMemberMetadata_3(items: Iterable[GroupMetadataValueMemberMetadata], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = -1 if group_instance_id_value is None else len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b)
+        write(text)
+        text = o.client_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b)
+        write(text)
+        text = o.client_host.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.subscription
-        n = len(b)
+        write(text)
+        raw = o.subscription
+        n = len(raw)
         write(_pack_iii(o.rebalance_timeout, o.session_timeout, n))
-        write(b)
-        b = o.assignment
-        n = len(b)
+        write(raw)
+        raw = o.assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -457,35 +457,35 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int) 
 
 def _write_GroupMetadataValueMemberMetadata_4(items: Iterable[GroupMetadataValueMemberMetadata], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.subscription
-        n = len(b) + 1
+        write(text)
+        raw = o.subscription
+        n = len(raw) + 1
         if n < 128:
             write(_pack_iiB(o.rebalance_timeout, o.session_timeout, n))
         else:
             write(_pack_ii(o.rebalance_timeout, o.session_timeout))
             write(write_uvarint(n))
-        write(b)
-        b = o.assignment
-        n = len(b) + 1
+        write(raw)
+        raw = o.assignment
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -535,25 +535,25 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int) -> tuple[GroupMetadataValu
 
 
 def _write_GroupMetadataValue_0(o: GroupMetadataValue, write: Write, version: int) -> None:
-    b = o.protocol_type.encode()
-    n = len(b)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    s = o.protocol
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    protocol_value = o.protocol
+    text = b"" if protocol_value is None else protocol_value.encode()
+    n = -1 if protocol_value is None else len(text)
     write(_pack_ih(o.generation, n))
-    write(b)
-    s = o.leader
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    leader_value = o.leader
+    text = b"" if leader_value is None else leader_value.encode()
+    n = -1 if leader_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_GroupMetadataValueMemberMetadata_0(a, write, version)
+    if members_list:
+        _write_GroupMetadataValueMemberMetadata_0(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -601,25 +601,25 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int) -> tuple[GroupMetadataValu
 
 
 def _write_GroupMetadataValue_1(o: GroupMetadataValue, write: Write, version: int) -> None:
-    b = o.protocol_type.encode()
-    n = len(b)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    s = o.protocol
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    protocol_value = o.protocol
+    text = b"" if protocol_value is None else protocol_value.encode()
+    n = -1 if protocol_value is None else len(text)
     write(_pack_ih(o.generation, n))
-    write(b)
-    s = o.leader
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    leader_value = o.leader
+    text = b"" if leader_value is None else leader_value.encode()
+    n = -1 if leader_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_GroupMetadataValueMemberMetadata_1(a, write, version)
+    if members_list:
+        _write_GroupMetadataValueMemberMetadata_1(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -666,25 +666,25 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int) -> tuple[GroupMetadataValu
 
 
 def _write_GroupMetadataValue_2(o: GroupMetadataValue, write: Write, version: int) -> None:
-    b = o.protocol_type.encode()
-    n = len(b)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    s = o.protocol
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    protocol_value = o.protocol
+    text = b"" if protocol_value is None else protocol_value.encode()
+    n = -1 if protocol_value is None else len(text)
     write(_pack_ih(o.generation, n))
-    write(b)
-    s = o.leader
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    leader_value = o.leader
+    text = b"" if leader_value is None else leader_value.encode()
+    n = -1 if leader_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_qi(o.current_state_timestamp, n))
-    if a:
-        _write_GroupMetadataValueMemberMetadata_1(a, write, version)
+    if members_list:
+        _write_GroupMetadataValueMemberMetadata_1(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -731,25 +731,25 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int) -> tuple[GroupMetadataValu
 
 
 def _write_GroupMetadataValue_3(o: GroupMetadataValue, write: Write, version: int) -> None:
-    b = o.protocol_type.encode()
-    n = len(b)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    s = o.protocol
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    protocol_value = o.protocol
+    text = b"" if protocol_value is None else protocol_value.encode()
+    n = -1 if protocol_value is None else len(text)
     write(_pack_ih(o.generation, n))
-    write(b)
-    s = o.leader
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    leader_value = o.leader
+    text = b"" if leader_value is None else leader_value.encode()
+    n = -1 if leader_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_qi(o.current_state_timestamp, n))
-    if a:
-        _write_GroupMetadataValueMemberMetadata_3(a, write, version)
+    if members_list:
+        _write_GroupMetadataValueMemberMetadata_3(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -809,33 +809,33 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int) -> tuple[GroupMetadataValu
 
 
 def _write_GroupMetadataValue_4(o: GroupMetadataValue, write: Write, version: int) -> None:
-    b = o.protocol_type.encode()
-    n = len(b) + 1
+    text = o.protocol_type.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.protocol
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_value = o.protocol
+    text = b"" if protocol_value is None else protocol_value.encode()
+    n = 0 if protocol_value is None else len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation, n))
     else:
         write(_pack_i(o.generation))
         write(long_string_length(n))
-    write(b)
-    s = o.leader
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    leader_value = o.leader
+    text = b"" if leader_value is None else leader_value.encode()
+    n = 0 if leader_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     if n < 128:
         write(_pack_qB(o.current_state_timestamp, n))
     else:
         write(_pack_q(o.current_state_timestamp))
         write(write_uvarint(n))
-    if a:
-        _write_GroupMetadataValueMemberMetadata_4(a, write, version)
+    if members_list:
+        _write_GroupMetadataValueMemberMetadata_4(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

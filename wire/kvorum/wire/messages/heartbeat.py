@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -128,14 +127,14 @@ def _read_HeartbeatRequest_0(data: bytes, pos: int) -> tuple[HeartbeatRequest, i
 def _write_HeartbeatRequest_0(o: HeartbeatRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -172,19 +171,19 @@ def _read_HeartbeatRequest_3(data: bytes, pos: int) -> tuple[HeartbeatRequest, i
 
 
 def _write_HeartbeatRequest_3(o: HeartbeatRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id, n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = -1 if group_instance_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -231,23 +230,23 @@ def _read_HeartbeatRequest_4(data: bytes, pos: int) -> tuple[HeartbeatRequest, i
 
 
 def _write_HeartbeatRequest_4(o: HeartbeatRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation_id, n))
     else:
         write(_pack_i(o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

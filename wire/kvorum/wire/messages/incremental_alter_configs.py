@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -121,8 +121,8 @@ class IncrementalAlterConfigsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    AlterConfigsResource = IncrementalAlterConfigsRequestAlterConfigsResource
-    AlterableConfig = IncrementalAlterConfigsRequestAlterableConfig
+    AlterConfigsResource: TypeAlias = IncrementalAlterConfigsRequestAlterConfigsResource
+    AlterableConfig: TypeAlias = IncrementalAlterConfigsRequestAlterableConfig
     FIELDS = (
         ('resources', 'resources', '[]IncrementalAlterConfigsRequestAlterConfigsResource', (0, 1), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
@@ -188,7 +188,7 @@ class IncrementalAlterConfigsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    AlterConfigsResourceResponse = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+    AlterConfigsResourceResponse: TypeAlias = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('responses', 'responses', '[]IncrementalAlterConfigsResponseAlterConfigsResourceResponse', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -236,15 +236,15 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_0(data: bytes, pos: int,
 
 def _write_IncrementalAlterConfigsRequestAlterableConfig_0(items: Iterable[IncrementalAlterConfigsRequestAlterableConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = -1 if value_value is None else len(text)
         write(_pack_bh(o.config_operation, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -286,19 +286,19 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int,
 
 def _write_IncrementalAlterConfigsRequestAlterableConfig_1(items: Iterable[IncrementalAlterConfigsRequestAlterableConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.value
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        value_value = o.value
+        text = b"" if value_value is None else value_value.encode()
+        n = 0 if value_value is None else len(text) + 1
         if n < 128:
             write(_pack_bB(o.config_operation, n))
         else:
             write(_pack_b(o.config_operation))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -331,15 +331,15 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos:
 
 def _write_IncrementalAlterConfigsRequestAlterConfigsResource_0(items: Iterable[IncrementalAlterConfigsRequestAlterConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
-        a = o.configs
-        n = len(a)
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list)
         write(_pack_i(n))
-        if a:
-            _write_IncrementalAlterConfigsRequestAlterableConfig_0(a, write, version)
+        if configs_list:
+            _write_IncrementalAlterConfigsRequestAlterableConfig_0(configs_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -379,19 +379,19 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos:
 
 def _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(items: Iterable[IncrementalAlterConfigsRequestAlterConfigsResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
-        a = o.configs
-        n = len(a) + 1
+        write(text)
+        configs_list = o.configs
+        n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_IncrementalAlterConfigsRequestAlterableConfig_1(a, write, version)
+        if configs_list:
+            _write_IncrementalAlterConfigsRequestAlterableConfig_1(configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -415,11 +415,11 @@ def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int) -> tuple[Incre
 
 
 def _write_IncrementalAlterConfigsRequest_0(o: IncrementalAlterConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a)
+    resources_list = o.resources
+    n = len(resources_list)
     write(_pack_i(n))
-    if a:
-        _write_IncrementalAlterConfigsRequestAlterConfigsResource_0(a, write, version)
+    if resources_list:
+        _write_IncrementalAlterConfigsRequestAlterConfigsResource_0(resources_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.validate_only))
@@ -447,11 +447,11 @@ def _read_IncrementalAlterConfigsRequest_1(data: bytes, pos: int) -> tuple[Incre
 
 
 def _write_IncrementalAlterConfigsRequest_1(o: IncrementalAlterConfigsRequest, write: Write, version: int) -> None:
-    a = o.resources
-    n = len(a) + 1
+    resources_list = o.resources
+    n = len(resources_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(a, write, version)
+    if resources_list:
+        _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(resources_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -488,15 +488,15 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data: by
 
 def _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(items: Iterable[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b)
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text)
         write(_pack_bh(o.resource_type, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -538,23 +538,23 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: by
 
 def _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(items: Iterable[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.resource_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.resource_type, n))
         else:
             write(_pack_b(o.resource_type))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -576,11 +576,11 @@ def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int) -> tuple[Incr
 
 
 def _write_IncrementalAlterConfigsResponse_0(o: IncrementalAlterConfigsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(a, write, version)
+    if responses_list:
+        _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -607,15 +607,15 @@ def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int) -> tuple[Incr
 
 
 def _write_IncrementalAlterConfigsResponse_1(o: IncrementalAlterConfigsResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(a, write, version)
+    if responses_list:
+        _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(responses_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -175,11 +174,11 @@ def _write_InitProducerIdRequest_0(o: InitProducerIdRequest, write: Write, versi
         non_default("enable2Pc", version)
     if o.keep_prepared_txn is not False:
         non_default("keepPreparedTxn", version)
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = -1 if transactional_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.transaction_timeout_ms))
@@ -221,11 +220,11 @@ def _write_InitProducerIdRequest_2(o: InitProducerIdRequest, write: Write, versi
         non_default("enable2Pc", version)
     if o.keep_prepared_txn is not False:
         non_default("keepPreparedTxn", version)
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_i(o.transaction_timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -263,11 +262,11 @@ def _write_InitProducerIdRequest_3(o: InitProducerIdRequest, write: Write, versi
         non_default("enable2Pc", version)
     if o.keep_prepared_txn is not False:
         non_default("keepPreparedTxn", version)
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_iqh(o.transaction_timeout_ms, o.producer_id, o.producer_epoch))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -299,11 +298,11 @@ def _read_InitProducerIdRequest_6(data: bytes, pos: int) -> tuple[InitProducerId
 
 
 def _write_InitProducerIdRequest_6(o: InitProducerIdRequest, write: Write, version: int) -> None:
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_iqhtt(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn))
         write_tags(write, [], o.unknown_tagged_fields)

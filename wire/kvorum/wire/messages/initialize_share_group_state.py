@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -104,8 +104,8 @@ class InitializeShareGroupStateRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    InitializeStateData = InitializeShareGroupStateRequestInitializeStateData
-    PartitionData = InitializeShareGroupStateRequestPartitionData
+    InitializeStateData: TypeAlias = InitializeShareGroupStateRequestInitializeStateData
+    PartitionData: TypeAlias = InitializeShareGroupStateRequestPartitionData
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]InitializeShareGroupStateRequestInitializeStateData', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -190,8 +190,8 @@ class InitializeShareGroupStateResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    InitializeStateResult = InitializeShareGroupStateResponseInitializeStateResult
-    PartitionResult = InitializeShareGroupStateResponsePartitionResult
+    InitializeStateResult: TypeAlias = InitializeShareGroupStateResponseInitializeStateResult
+    PartitionResult: TypeAlias = InitializeShareGroupStateResponsePartitionResult
     FIELDS = (
         ('results', 'results', '[]InitializeShareGroupStateResponseInitializeStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -255,15 +255,15 @@ def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos
 
 def _write_InitializeShareGroupStateRequestInitializeStateData_0(items: Iterable[InitializeShareGroupStateRequestInitializeStateData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_InitializeShareGroupStateRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_InitializeShareGroupStateRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -301,15 +301,15 @@ def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[Ini
 
 
 def _write_InitializeShareGroupStateRequest_0(o: InitializeShareGroupStateRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_InitializeShareGroupStateRequestInitializeStateData_0(a, write, version)
+    if topics_list:
+        _write_InitializeShareGroupStateRequestInitializeStateData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -344,15 +344,15 @@ def _read_InitializeShareGroupStateResponsePartitionResult_0(data: bytes, pos: i
 
 def _write_InitializeShareGroupStateResponsePartitionResult_0(items: Iterable[InitializeShareGroupStateResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -385,15 +385,15 @@ def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, 
 
 def _write_InitializeShareGroupStateResponseInitializeStateResult_0(items: Iterable[InitializeShareGroupStateResponseInitializeStateResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_InitializeShareGroupStateResponsePartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_InitializeShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -422,11 +422,11 @@ def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[In
 
 
 def _write_InitializeShareGroupStateResponse_0(o: InitializeShareGroupStateResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_InitializeShareGroupStateResponseInitializeStateResult_0(a, write, version)
+    if results_list:
+        _write_InitializeShareGroupStateResponseInitializeStateResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

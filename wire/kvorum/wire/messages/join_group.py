@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -76,6 +76,9 @@ class JoinGroupRequestProtocol(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_JoinGroupRequestProtocol = JoinGroupRequestProtocol
+
+
 class JoinGroupRequest(Message):
     """JoinGroupRequest: a request, key 11, versions 0 to 9."""
 
@@ -94,7 +97,7 @@ class JoinGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_FROM = 6
-    JoinGroupRequestProtocol = JoinGroupRequestProtocol
+    JoinGroupRequestProtocol: TypeAlias = _JoinGroupRequestProtocol
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 9), (0, -1), None, (0, -1), '', False),
         ('session_timeout_ms', 'sessionTimeoutMs', 'int32', (0, 9), (0, -1), None, (0, -1), 0, False),
@@ -167,6 +170,9 @@ class JoinGroupResponseMember(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_JoinGroupResponseMember = JoinGroupResponseMember
+
+
 class JoinGroupResponse(Message):
     """JoinGroupResponse: a response, key 11, versions 0 to 9."""
 
@@ -186,7 +192,7 @@ class JoinGroupResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_FROM = 6
-    JoinGroupResponseMember = JoinGroupResponseMember
+    JoinGroupResponseMember: TypeAlias = _JoinGroupResponseMember
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 9), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 9), (0, -1), None, (0, -1), 0, False),
@@ -259,14 +265,14 @@ def _read_JoinGroupRequestProtocol_0(data: bytes, pos: int, count: int) -> tuple
 
 def _write_JoinGroupRequestProtocol_0(items: Iterable[JoinGroupRequestProtocol], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.metadata
-        n = len(b)
+        write(text)
+        raw = o.metadata
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -305,14 +311,14 @@ def _read_JoinGroupRequestProtocol_6(data: bytes, pos: int, count: int) -> tuple
 
 def _write_JoinGroupRequestProtocol_6(items: Iterable[JoinGroupRequestProtocol], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.metadata
-        n = len(b) + 1
+        write(text)
+        raw = o.metadata
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -360,23 +366,23 @@ def _read_JoinGroupRequest_0(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
 def _write_JoinGroupRequest_0(o: JoinGroupRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.session_timeout_ms, n))
-    write(b)
-    b = o.protocol_type.encode()
-    n = len(b)
+    write(text)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.protocols
-    n = len(a)
+    write(text)
+    protocols_list = o.protocols
+    n = len(protocols_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupRequestProtocol_0(a, write, version)
+    if protocols_list:
+        _write_JoinGroupRequestProtocol_0(protocols_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -421,23 +427,23 @@ def _read_JoinGroupRequest_1(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
 def _write_JoinGroupRequest_1(o: JoinGroupRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
-    write(b)
-    b = o.protocol_type.encode()
-    n = len(b)
+    write(text)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.protocols
-    n = len(a)
+    write(text)
+    protocols_list = o.protocols
+    n = len(protocols_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupRequestProtocol_0(a, write, version)
+    if protocols_list:
+        _write_JoinGroupRequestProtocol_0(protocols_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -489,28 +495,28 @@ def _read_JoinGroupRequest_5(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
 
 
 def _write_JoinGroupRequest_5(o: JoinGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = -1 if group_instance_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.protocol_type.encode()
-    n = len(b)
+    write(text)
+    text = o.protocol_type.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.protocols
-    n = len(a)
+    write(text)
+    protocols_list = o.protocols
+    n = len(protocols_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupRequestProtocol_0(a, write, version)
+    if protocols_list:
+        _write_JoinGroupRequestProtocol_0(protocols_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -577,32 +583,32 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
 
 
 def _write_JoinGroupRequest_6(o: JoinGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n))
     else:
         write(_pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.protocol_type.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.protocol_type.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.protocols
-    n = len(a) + 1
+    write(text)
+    protocols_list = o.protocols
+    n = len(protocols_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_JoinGroupRequestProtocol_6(a, write, version)
+    if protocols_list:
+        _write_JoinGroupRequestProtocol_6(protocols_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -682,37 +688,37 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
 
 
 def _write_JoinGroupRequest_8(o: JoinGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n))
     else:
         write(_pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.protocol_type.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.protocol_type.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.protocols
-    n = len(a) + 1
+    write(text)
+    protocols_list = o.protocols
+    n = len(protocols_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_JoinGroupRequestProtocol_6(a, write, version)
-    s = o.reason
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if protocols_list:
+        _write_JoinGroupRequestProtocol_6(protocols_list, write, version)
+    reason_value = o.reason
+    text = b"" if reason_value is None else reason_value.encode()
+    n = 0 if reason_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -746,14 +752,14 @@ def _read_JoinGroupResponseMember_0(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_JoinGroupResponseMember_0(items: Iterable[JoinGroupResponseMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.metadata
-        n = len(b)
+        write(text)
+        raw = o.metadata
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -794,19 +800,19 @@ def _read_JoinGroupResponseMember_5(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_JoinGroupResponseMember_5(items: Iterable[JoinGroupResponseMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = -1 if group_instance_id_value is None else len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.metadata
-        n = len(b)
+        write(text)
+        raw = o.metadata
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -857,19 +863,19 @@ def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_JoinGroupResponseMember_6(items: Iterable[JoinGroupResponseMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.metadata
-        n = len(b) + 1
+        write(text)
+        raw = o.metadata
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -919,23 +925,23 @@ def _write_JoinGroupResponse_0(o: JoinGroupResponse, write: Write, version: int)
         non_default("skipAssignment", version)
     if o.protocol_name is None:
         null_field("protocolName")
-    b = o.protocol_name.encode()
-    n = len(b)
+    text = o.protocol_name.encode()
+    n = len(text)
     write(_pack_hih(o.error_code, o.generation_id, n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b)
+    write(text)
+    text = o.leader.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupResponseMember_0(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_0(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -982,23 +988,23 @@ def _write_JoinGroupResponse_2(o: JoinGroupResponse, write: Write, version: int)
         non_default("skipAssignment", version)
     if o.protocol_name is None:
         null_field("protocolName")
-    b = o.protocol_name.encode()
-    n = len(b)
+    text = o.protocol_name.encode()
+    n = len(text)
     write(_pack_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b)
+    write(text)
+    text = o.leader.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupResponseMember_0(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_0(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1045,23 +1051,23 @@ def _write_JoinGroupResponse_5(o: JoinGroupResponse, write: Write, version: int)
         non_default("skipAssignment", version)
     if o.protocol_name is None:
         null_field("protocolName")
-    b = o.protocol_name.encode()
-    n = len(b)
+    text = o.protocol_name.encode()
+    n = len(text)
     write(_pack_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b)
+    write(text)
+    text = o.leader.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_JoinGroupResponseMember_5(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_5(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1121,27 +1127,27 @@ def _write_JoinGroupResponse_6(o: JoinGroupResponse, write: Write, version: int)
         non_default("skipAssignment", version)
     if o.protocol_name is None:
         null_field("protocolName")
-    b = o.protocol_name.encode()
-    n = len(b) + 1
+    text = o.protocol_name.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         write(long_string_length(n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.leader.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_JoinGroupResponseMember_6(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_6(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1215,33 +1221,33 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int) -> tuple[JoinGroupResponse,
 def _write_JoinGroupResponse_7(o: JoinGroupResponse, write: Write, version: int) -> None:
     if o.skip_assignment is not False:
         non_default("skipAssignment", version)
-    s = o.protocol_type
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    protocol_type_value = o.protocol_type
+    text = b"" if protocol_type_value is None else protocol_type_value.encode()
+    n = 0 if protocol_type_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.protocol_name
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_name_value = o.protocol_name
+    text = b"" if protocol_name_value is None else protocol_name_value.encode()
+    n = 0 if protocol_name_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.leader.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_JoinGroupResponseMember_6(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_6(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1312,37 +1318,37 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int) -> tuple[JoinGroupResponse,
 
 
 def _write_JoinGroupResponse_9(o: JoinGroupResponse, write: Write, version: int) -> None:
-    s = o.protocol_type
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    protocol_type_value = o.protocol_type
+    text = b"" if protocol_type_value is None else protocol_type_value.encode()
+    n = 0 if protocol_type_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
     else:
         write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.protocol_name
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_name_value = o.protocol_name
+    text = b"" if protocol_name_value is None else protocol_name_value.encode()
+    n = 0 if protocol_name_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.leader.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.leader.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_tB(o.skip_assignment, n))
     else:
         write(_pack_t(o.skip_assignment))
         write(long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_JoinGroupResponseMember_6(a, write, version)
+    if members_list:
+        _write_JoinGroupResponseMember_6(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

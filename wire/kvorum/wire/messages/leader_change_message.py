@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -75,7 +75,7 @@ class LeaderChangeMessage(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    Voter = LeaderChangeMessageVoter
+    Voter: TypeAlias = LeaderChangeMessageVoter
     FIELDS = (
         ('version', 'version', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -183,20 +183,20 @@ def _read_LeaderChangeMessage_0(data: bytes, pos: int) -> tuple[LeaderChangeMess
 
 
 def _write_LeaderChangeMessage_0(o: LeaderChangeMessage, write: Write, version: int) -> None:
-    a = o.voters
-    n = len(a) + 1
+    voters_list = o.voters
+    n = len(voters_list) + 1
     if n < 128:
         write(_pack_hiB(o.version, o.leader_id, n))
     else:
         write(_pack_hi(o.version, o.leader_id))
         write(write_uvarint(n))
-    if a:
-        _write_LeaderChangeMessageVoter_0(a, write, version)
-    a = o.granting_voters
-    n = len(a) + 1
+    if voters_list:
+        _write_LeaderChangeMessageVoter_0(voters_list, write, version)
+    granting_voters_list = o.granting_voters
+    n = len(granting_voters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_LeaderChangeMessageVoter_0(a, write, version)
+    if granting_voters_list:
+        _write_LeaderChangeMessageVoter_0(granting_voters_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -235,20 +235,20 @@ def _read_LeaderChangeMessage_1(data: bytes, pos: int) -> tuple[LeaderChangeMess
 
 
 def _write_LeaderChangeMessage_1(o: LeaderChangeMessage, write: Write, version: int) -> None:
-    a = o.voters
-    n = len(a) + 1
+    voters_list = o.voters
+    n = len(voters_list) + 1
     if n < 128:
         write(_pack_hiB(o.version, o.leader_id, n))
     else:
         write(_pack_hi(o.version, o.leader_id))
         write(write_uvarint(n))
-    if a:
-        _write_LeaderChangeMessageVoter_1(a, write, version)
-    a = o.granting_voters
-    n = len(a) + 1
+    if voters_list:
+        _write_LeaderChangeMessageVoter_1(voters_list, write, version)
+    granting_voters_list = o.granting_voters
+    n = len(granting_voters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_LeaderChangeMessageVoter_1(a, write, version)
+    if granting_voters_list:
+        _write_LeaderChangeMessageVoter_1(granting_voters_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -84,7 +84,7 @@ class LeaveGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
-    MemberIdentity = LeaveGroupRequestMemberIdentity
+    MemberIdentity: TypeAlias = LeaveGroupRequestMemberIdentity
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
@@ -150,7 +150,7 @@ class LeaveGroupResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
-    MemberResponse = LeaveGroupResponseMemberResponse
+    MemberResponse: TypeAlias = LeaveGroupResponseMemberResponse
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 5), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
@@ -203,15 +203,15 @@ def _read_LeaveGroupRequestMemberIdentity_3(data: bytes, pos: int, count: int) -
 
 def _write_LeaveGroupRequestMemberIdentity_3(items: Iterable[LeaveGroupRequestMemberIdentity], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = -1 if group_instance_id_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -254,15 +254,15 @@ def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int) -
 
 def _write_LeaveGroupRequestMemberIdentity_4(items: Iterable[LeaveGroupRequestMemberIdentity], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -318,20 +318,20 @@ def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int) -
 
 def _write_LeaveGroupRequestMemberIdentity_5(items: Iterable[LeaveGroupRequestMemberIdentity], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.reason
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        reason_value = o.reason
+        text = b"" if reason_value is None else reason_value.encode()
+        n = 0 if reason_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -363,14 +363,14 @@ def _read_LeaveGroupRequest_0(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
 def _write_LeaveGroupRequest_0(o: LeaveGroupRequest, write: Write, version: int) -> None:
     if o.members != []:
         non_default("members", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -400,15 +400,15 @@ def _read_LeaveGroupRequest_3(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
 def _write_LeaveGroupRequest_3(o: LeaveGroupRequest, write: Write, version: int) -> None:
     if o.member_id != '':
         non_default("memberId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.members
-    n = len(a)
+    write(text)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_i(n))
-    if a:
-        _write_LeaveGroupRequestMemberIdentity_3(a, write, version)
+    if members_list:
+        _write_LeaveGroupRequestMemberIdentity_3(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -447,15 +447,15 @@ def _read_LeaveGroupRequest_4(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
 def _write_LeaveGroupRequest_4(o: LeaveGroupRequest, write: Write, version: int) -> None:
     if o.member_id != '':
         non_default("memberId", version)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_LeaveGroupRequestMemberIdentity_4(a, write, version)
+    if members_list:
+        _write_LeaveGroupRequestMemberIdentity_4(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -496,15 +496,15 @@ def _read_LeaveGroupRequest_5(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
 def _write_LeaveGroupRequest_5(o: LeaveGroupRequest, write: Write, version: int) -> None:
     if o.member_id != '':
         non_default("memberId", version)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.members
-    n = len(a) + 1
+    write(text)
+    members_list = o.members
+    n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_LeaveGroupRequestMemberIdentity_5(a, write, version)
+    if members_list:
+        _write_LeaveGroupRequestMemberIdentity_5(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -542,15 +542,15 @@ def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int) 
 
 def _write_LeaveGroupResponseMemberResponse_3(items: Iterable[LeaveGroupResponseMemberResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = -1 if group_instance_id_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_h(o.error_code))
@@ -593,15 +593,15 @@ def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int) 
 
 def _write_LeaveGroupResponseMemberResponse_4(items: Iterable[LeaveGroupResponseMemberResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.group_instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        group_instance_id_value = o.group_instance_id
+        text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+        n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -661,11 +661,11 @@ def _read_LeaveGroupResponse_3(data: bytes, pos: int) -> tuple[LeaveGroupRespons
 
 
 def _write_LeaveGroupResponse_3(o: LeaveGroupResponse, write: Write, version: int) -> None:
-    a = o.members
-    n = len(a)
+    members_list = o.members
+    n = len(members_list)
     write(_pack_ihi(o.throttle_time_ms, o.error_code, n))
-    if a:
-        _write_LeaveGroupResponseMemberResponse_3(a, write, version)
+    if members_list:
+        _write_LeaveGroupResponseMemberResponse_3(members_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -692,15 +692,15 @@ def _read_LeaveGroupResponse_4(data: bytes, pos: int) -> tuple[LeaveGroupRespons
 
 
 def _write_LeaveGroupResponse_4(o: LeaveGroupResponse, write: Write, version: int) -> None:
-    a = o.members
-    n = len(a) + 1
+    members_list = o.members
+    n = len(members_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_LeaveGroupResponseMemberResponse_4(a, write, version)
+    if members_list:
+        _write_LeaveGroupResponseMemberResponse_4(members_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -81,14 +80,14 @@ def _read_LegacyOffsetCommitKey_0(data: bytes, pos: int) -> tuple[LegacyOffsetCo
 
 
 def _write_LegacyOffsetCommitKey_0(o: LegacyOffsetCommitKey, write: Write, version: int) -> None:
-    b = o.group.encode()
-    n = len(b)
+    text = o.group.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.topic.encode()
-    n = len(b)
+    write(text)
+    text = o.topic.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.partition))

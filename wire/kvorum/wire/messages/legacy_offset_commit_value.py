@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -74,10 +73,10 @@ def _read_LegacyOffsetCommitValue_0(data: bytes, pos: int) -> tuple[LegacyOffset
 
 
 def _write_LegacyOffsetCommitValue_0(o: LegacyOffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b)
+    text = o.metadata.encode()
+    n = len(text)
     write(_pack_qh(o.offset, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.commit_timestamp))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -99,7 +99,7 @@ class ListConfigResourcesResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    ConfigResource = ListConfigResourcesResponseConfigResource
+    ConfigResource: TypeAlias = ListConfigResourcesResponseConfigResource
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -164,11 +164,11 @@ def _read_ListConfigResourcesRequest_1(data: bytes, pos: int) -> tuple[ListConfi
 
 
 def _write_ListConfigResourcesRequest_1(o: ListConfigResourcesRequest, write: Write, version: int) -> None:
-    a = o.resource_types
-    n = len(a) + 1
+    resource_types_list = o.resource_types
+    n = len(resource_types_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        write(write_numbers(a, "b"))
+    if resource_types_list:
+        write(write_numbers(resource_types_list, "b"))
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -201,10 +201,10 @@ def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, cou
 
 def _write_ListConfigResourcesResponseConfigResource_0(items: Iterable[ListConfigResourcesResponseConfigResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -236,10 +236,10 @@ def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, cou
 
 def _write_ListConfigResourcesResponseConfigResource_1(items: Iterable[ListConfigResourcesResponseConfigResource], write: Write, version: int) -> None:
     for o in items:
-        b = o.resource_name.encode()
-        n = len(b) + 1
+        text = o.resource_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_b(o.resource_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -269,15 +269,15 @@ def _read_ListConfigResourcesResponse_0(data: bytes, pos: int) -> tuple[ListConf
 
 
 def _write_ListConfigResourcesResponse_0(o: ListConfigResourcesResponse, write: Write, version: int) -> None:
-    a = o.config_resources
-    n = len(a) + 1
+    config_resources_list = o.config_resources
+    n = len(config_resources_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ListConfigResourcesResponseConfigResource_0(a, write, version)
+    if config_resources_list:
+        _write_ListConfigResourcesResponseConfigResource_0(config_resources_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -306,15 +306,15 @@ def _read_ListConfigResourcesResponse_1(data: bytes, pos: int) -> tuple[ListConf
 
 
 def _write_ListConfigResourcesResponse_1(o: ListConfigResourcesResponse, write: Write, version: int) -> None:
-    a = o.config_resources
-    n = len(a) + 1
+    config_resources_list = o.config_resources
+    n = len(config_resources_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ListConfigResourcesResponseConfigResource_1(a, write, version)
+    if config_resources_list:
+        _write_ListConfigResourcesResponseConfigResource_1(config_resources_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -116,7 +116,7 @@ class ListGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
-    ListedGroup = ListGroupsResponseListedGroup
+    ListedGroup: TypeAlias = ListGroupsResponseListedGroup
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 5), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
@@ -217,15 +217,15 @@ def _read_ListGroupsRequest_4(data: bytes, pos: int) -> tuple[ListGroupsRequest,
 def _write_ListGroupsRequest_4(o: ListGroupsRequest, write: Write, version: int) -> None:
     if o.types_filter != []:
         non_default("typesFilter", version)
-    a = o.states_filter
-    n = len(a) + 1
+    states_filter_list = o.states_filter
+    n = len(states_filter_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if states_filter_list:
+        for states_filter_list_element in states_filter_list:
+            text = states_filter_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -286,24 +286,24 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int) -> tuple[ListGroupsRequest,
 
 
 def _write_ListGroupsRequest_5(o: ListGroupsRequest, write: Write, version: int) -> None:
-    a = o.states_filter
-    n = len(a) + 1
+    states_filter_list = o.states_filter
+    n = len(states_filter_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if states_filter_list:
+        for states_filter_list_element in states_filter_list:
+            text = states_filter_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    a = o.types_filter
-    n = len(a) + 1
+            write(text)
+    types_filter_list = o.types_filter
+    n = len(types_filter_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if types_filter_list:
+        for types_filter_list_element in types_filter_list:
+            text = types_filter_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -338,14 +338,14 @@ def _read_ListGroupsResponseListedGroup_0(data: bytes, pos: int, count: int) -> 
 
 def _write_ListGroupsResponseListedGroup_0(items: Iterable[ListGroupsResponseListedGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b)
+        text = o.group_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b)
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -386,14 +386,14 @@ def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int) -> 
 
 def _write_ListGroupsResponseListedGroup_3(items: Iterable[ListGroupsResponseListedGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -444,18 +444,18 @@ def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int) -> 
 
 def _write_ListGroupsResponseListedGroup_4(items: Iterable[ListGroupsResponseListedGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -514,22 +514,22 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int) -> 
 
 def _write_ListGroupsResponseListedGroup_5(items: Iterable[ListGroupsResponseListedGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.protocol_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.protocol_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_type.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_type.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -552,11 +552,11 @@ def _read_ListGroupsResponse_0(data: bytes, pos: int) -> tuple[ListGroupsRespons
 
 
 def _write_ListGroupsResponse_0(o: ListGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        _write_ListGroupsResponseListedGroup_0(a, write, version)
+    if groups_list:
+        _write_ListGroupsResponseListedGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -576,11 +576,11 @@ def _read_ListGroupsResponse_1(data: bytes, pos: int) -> tuple[ListGroupsRespons
 
 
 def _write_ListGroupsResponse_1(o: ListGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a)
+    groups_list = o.groups
+    n = len(groups_list)
     write(_pack_ihi(o.throttle_time_ms, o.error_code, n))
-    if a:
-        _write_ListGroupsResponseListedGroup_0(a, write, version)
+    if groups_list:
+        _write_ListGroupsResponseListedGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -607,15 +607,15 @@ def _read_ListGroupsResponse_3(data: bytes, pos: int) -> tuple[ListGroupsRespons
 
 
 def _write_ListGroupsResponse_3(o: ListGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ListGroupsResponseListedGroup_3(a, write, version)
+    if groups_list:
+        _write_ListGroupsResponseListedGroup_3(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -644,15 +644,15 @@ def _read_ListGroupsResponse_4(data: bytes, pos: int) -> tuple[ListGroupsRespons
 
 
 def _write_ListGroupsResponse_4(o: ListGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ListGroupsResponseListedGroup_4(a, write, version)
+    if groups_list:
+        _write_ListGroupsResponseListedGroup_4(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -681,15 +681,15 @@ def _read_ListGroupsResponse_5(data: bytes, pos: int) -> tuple[ListGroupsRespons
 
 
 def _write_ListGroupsResponse_5(o: ListGroupsResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_ListGroupsResponseListedGroup_5(a, write, version)
+    if groups_list:
+        _write_ListGroupsResponseListedGroup_5(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -124,8 +124,8 @@ class ListOffsetsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_FROM = 6
-    ListOffsetsTopic = ListOffsetsRequestListOffsetsTopic
-    ListOffsetsPartition = ListOffsetsRequestListOffsetsPartition
+    ListOffsetsTopic: TypeAlias = ListOffsetsRequestListOffsetsTopic
+    ListOffsetsPartition: TypeAlias = ListOffsetsRequestListOffsetsPartition
     FIELDS = (
         ('replica_id', 'replicaId', 'int32', (1, 11), (0, -1), None, (0, -1), 0, False),
         ('isolation_level', 'isolationLevel', 'int8', (2, 11), (0, -1), None, (0, -1), 0, False),
@@ -229,8 +229,8 @@ class ListOffsetsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_FROM = 6
-    ListOffsetsTopicResponse = ListOffsetsResponseListOffsetsTopicResponse
-    ListOffsetsPartitionResponse = ListOffsetsResponseListOffsetsPartitionResponse
+    ListOffsetsTopicResponse: TypeAlias = ListOffsetsResponseListOffsetsTopicResponse
+    ListOffsetsPartitionResponse: TypeAlias = ListOffsetsResponseListOffsetsPartitionResponse
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 11), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]ListOffsetsResponseListOffsetsTopicResponse', (1, 11), (0, -1), None, (0, -1), (), False),
@@ -337,15 +337,15 @@ def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int
 
 def _write_ListOffsetsRequestListOffsetsTopic_1(items: Iterable[ListOffsetsRequestListOffsetsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_ListOffsetsRequestListOffsetsPartition_1(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsRequestListOffsetsPartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -376,15 +376,15 @@ def _read_ListOffsetsRequestListOffsetsTopic_4(data: bytes, pos: int, count: int
 
 def _write_ListOffsetsRequestListOffsetsTopic_4(items: Iterable[ListOffsetsRequestListOffsetsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_ListOffsetsRequestListOffsetsPartition_4(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsRequestListOffsetsPartition_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -424,15 +424,15 @@ def _read_ListOffsetsRequestListOffsetsTopic_6(data: bytes, pos: int, count: int
 
 def _write_ListOffsetsRequestListOffsetsTopic_6(items: Iterable[ListOffsetsRequestListOffsetsTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ListOffsetsRequestListOffsetsPartition_6(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsRequestListOffsetsPartition_6(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -458,11 +458,11 @@ def _read_ListOffsetsRequest_1(data: bytes, pos: int) -> tuple[ListOffsetsReques
 def _write_ListOffsetsRequest_1(o: ListOffsetsRequest, write: Write, version: int) -> None:
     if o.isolation_level != 0:
         non_default("isolationLevel", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.replica_id, n))
-    if a:
-        _write_ListOffsetsRequestListOffsetsTopic_1(a, write, version)
+    if topics_list:
+        _write_ListOffsetsRequestListOffsetsTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -483,11 +483,11 @@ def _read_ListOffsetsRequest_2(data: bytes, pos: int) -> tuple[ListOffsetsReques
 
 
 def _write_ListOffsetsRequest_2(o: ListOffsetsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ibi(o.replica_id, o.isolation_level, n))
-    if a:
-        _write_ListOffsetsRequestListOffsetsTopic_1(a, write, version)
+    if topics_list:
+        _write_ListOffsetsRequestListOffsetsTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -508,11 +508,11 @@ def _read_ListOffsetsRequest_4(data: bytes, pos: int) -> tuple[ListOffsetsReques
 
 
 def _write_ListOffsetsRequest_4(o: ListOffsetsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ibi(o.replica_id, o.isolation_level, n))
-    if a:
-        _write_ListOffsetsRequestListOffsetsTopic_4(a, write, version)
+    if topics_list:
+        _write_ListOffsetsRequestListOffsetsTopic_4(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -540,15 +540,15 @@ def _read_ListOffsetsRequest_6(data: bytes, pos: int) -> tuple[ListOffsetsReques
 
 
 def _write_ListOffsetsRequest_6(o: ListOffsetsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_ibB(o.replica_id, o.isolation_level, n))
     else:
         write(_pack_ib(o.replica_id, o.isolation_level))
         write(write_uvarint(n))
-    if a:
-        _write_ListOffsetsRequestListOffsetsTopic_6(a, write, version)
+    if topics_list:
+        _write_ListOffsetsRequestListOffsetsTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -577,15 +577,15 @@ def _read_ListOffsetsRequest_10(data: bytes, pos: int) -> tuple[ListOffsetsReque
 
 
 def _write_ListOffsetsRequest_10(o: ListOffsetsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_ibB(o.replica_id, o.isolation_level, n))
     else:
         write(_pack_ib(o.replica_id, o.isolation_level))
         write(write_uvarint(n))
-    if a:
-        _write_ListOffsetsRequestListOffsetsTopic_6(a, write, version)
+    if topics_list:
+        _write_ListOffsetsRequestListOffsetsTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.timeout_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -683,15 +683,15 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, c
 
 def _write_ListOffsetsResponseListOffsetsTopicResponse_1(items: Iterable[ListOffsetsResponseListOffsetsTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_ListOffsetsResponseListOffsetsPartitionResponse_1(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsResponseListOffsetsPartitionResponse_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -722,15 +722,15 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_4(data: bytes, pos: int, c
 
 def _write_ListOffsetsResponseListOffsetsTopicResponse_4(items: Iterable[ListOffsetsResponseListOffsetsTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_ListOffsetsResponseListOffsetsPartitionResponse_4(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsResponseListOffsetsPartitionResponse_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -770,15 +770,15 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_6(data: bytes, pos: int, c
 
 def _write_ListOffsetsResponseListOffsetsTopicResponse_6(items: Iterable[ListOffsetsResponseListOffsetsTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ListOffsetsResponseListOffsetsPartitionResponse_6(a, write, version)
+        if partitions_list:
+            _write_ListOffsetsResponseListOffsetsPartitionResponse_6(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -801,11 +801,11 @@ def _read_ListOffsetsResponse_1(data: bytes, pos: int) -> tuple[ListOffsetsRespo
 
 
 def _write_ListOffsetsResponse_1(o: ListOffsetsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_ListOffsetsResponseListOffsetsTopicResponse_1(a, write, version)
+    if topics_list:
+        _write_ListOffsetsResponseListOffsetsTopicResponse_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -825,11 +825,11 @@ def _read_ListOffsetsResponse_2(data: bytes, pos: int) -> tuple[ListOffsetsRespo
 
 
 def _write_ListOffsetsResponse_2(o: ListOffsetsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_ListOffsetsResponseListOffsetsTopicResponse_1(a, write, version)
+    if topics_list:
+        _write_ListOffsetsResponseListOffsetsTopicResponse_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -849,11 +849,11 @@ def _read_ListOffsetsResponse_4(data: bytes, pos: int) -> tuple[ListOffsetsRespo
 
 
 def _write_ListOffsetsResponse_4(o: ListOffsetsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_ListOffsetsResponseListOffsetsTopicResponse_4(a, write, version)
+    if topics_list:
+        _write_ListOffsetsResponseListOffsetsTopicResponse_4(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -880,15 +880,15 @@ def _read_ListOffsetsResponse_6(data: bytes, pos: int) -> tuple[ListOffsetsRespo
 
 
 def _write_ListOffsetsResponse_6(o: ListOffsetsResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ListOffsetsResponseListOffsetsTopicResponse_6(a, write, version)
+    if topics_list:
+        _write_ListOffsetsResponseListOffsetsTopicResponse_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

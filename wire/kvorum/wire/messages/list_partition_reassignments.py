@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -74,7 +74,7 @@ class ListPartitionReassignmentsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ListPartitionReassignmentsTopics = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics
+    ListPartitionReassignmentsTopics: TypeAlias = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics
     FIELDS = (
         ('timeout_ms', 'timeoutMs', 'int32', (0, 0), (0, -1), None, (0, -1), 60000, False),
         ('topics', 'topics', '[]ListPartitionReassignmentsRequestListPartitionReassignmentsTopics', (0, 0), (0, 32767), None, (0, -1), None, False),
@@ -167,8 +167,8 @@ class ListPartitionReassignmentsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    OngoingTopicReassignment = ListPartitionReassignmentsResponseOngoingTopicReassignment
-    OngoingPartitionReassignment = ListPartitionReassignmentsResponseOngoingPartitionReassignment
+    OngoingTopicReassignment: TypeAlias = ListPartitionReassignmentsResponseOngoingTopicReassignment
+    OngoingPartitionReassignment: TypeAlias = ListPartitionReassignmentsResponseOngoingPartitionReassignment
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -232,16 +232,16 @@ def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(da
 
 def _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(items: Iterable[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -271,15 +271,15 @@ def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[Li
 
 
 def _write_ListPartitionReassignmentsRequest_0(o: ListPartitionReassignmentsRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.timeout_ms, n))
     else:
         write(_pack_i(o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(a, write, version)
+    if topics_list:
+        _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -339,24 +339,24 @@ def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data:
 def _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(items: Iterable[ListPartitionReassignmentsResponseOngoingPartitionReassignment], write: Write, version: int) -> None:
     for o in items:
         write(_pack_i(o.partition_index))
-        a = o.replicas
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        replicas_list = o.replicas
+        if len(replicas_list) < 17:
+            write(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.adding_replicas
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(replicas_list) + 1))
+            write(write_numbers(replicas_list, "i"))
+        adding_replicas_list = o.adding_replicas
+        if len(adding_replicas_list) < 17:
+            write(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.removing_replicas
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(adding_replicas_list) + 1))
+            write(write_numbers(adding_replicas_list, "i"))
+        removing_replicas_list = o.removing_replicas
+        if len(removing_replicas_list) < 17:
+            write(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(removing_replicas_list) + 1))
+            write(write_numbers(removing_replicas_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -398,15 +398,15 @@ def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: byt
 
 def _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(items: Iterable[ListPartitionReassignmentsResponseOngoingTopicReassignment], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(a, write, version)
+        if partitions_list:
+            _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -447,20 +447,20 @@ def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[L
 
 
 def _write_ListPartitionReassignmentsResponse_0(o: ListPartitionReassignmentsResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(a, write, version)
+    if topics_list:
+        _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -121,7 +121,7 @@ class ListTransactionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    TransactionState = ListTransactionsResponseTransactionState
+    TransactionState: TypeAlias = ListTransactionsResponseTransactionState
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -196,20 +196,20 @@ def _write_ListTransactionsRequest_0(o: ListTransactionsRequest, write: Write, v
         non_default("durationFilter", version)
     if o.transactional_id_pattern is not None:
         non_default("transactionalIdPattern", version)
-    a = o.state_filters
-    n = len(a) + 1
+    state_filters_list = o.state_filters
+    n = len(state_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if state_filters_list:
+        for state_filters_list_element in state_filters_list:
+            text = state_filters_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    a = o.producer_id_filters
-    n = len(a) + 1
+            write(text)
+    producer_id_filters_list = o.producer_id_filters
+    n = len(producer_id_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        write(write_numbers(a, "q"))
+    if producer_id_filters_list:
+        write(write_numbers(producer_id_filters_list, "q"))
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -261,20 +261,20 @@ def _read_ListTransactionsRequest_1(data: bytes, pos: int) -> tuple[ListTransact
 def _write_ListTransactionsRequest_1(o: ListTransactionsRequest, write: Write, version: int) -> None:
     if o.transactional_id_pattern is not None:
         non_default("transactionalIdPattern", version)
-    a = o.state_filters
-    n = len(a) + 1
+    state_filters_list = o.state_filters
+    n = len(state_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if state_filters_list:
+        for state_filters_list_element in state_filters_list:
+            text = state_filters_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    a = o.producer_id_filters
-    n = len(a) + 1
+            write(text)
+    producer_id_filters_list = o.producer_id_filters
+    n = len(producer_id_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        write(write_numbers(a, "q"))
+    if producer_id_filters_list:
+        write(write_numbers(producer_id_filters_list, "q"))
     if o.unknown_tagged_fields:
         write(_pack_q(o.duration_filter))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -336,29 +336,29 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int) -> tuple[ListTransact
 
 
 def _write_ListTransactionsRequest_2(o: ListTransactionsRequest, write: Write, version: int) -> None:
-    a = o.state_filters
-    n = len(a) + 1
+    state_filters_list = o.state_filters
+    n = len(state_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if state_filters_list:
+        for state_filters_list_element in state_filters_list:
+            text = state_filters_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    a = o.producer_id_filters
-    n = len(a) + 1
+            write(text)
+    producer_id_filters_list = o.producer_id_filters
+    n = len(producer_id_filters_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        write(write_numbers(a, "q"))
-    s = o.transactional_id_pattern
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if producer_id_filters_list:
+        write(write_numbers(producer_id_filters_list, "q"))
+    transactional_id_pattern_value = o.transactional_id_pattern
+    text = b"" if transactional_id_pattern_value is None else transactional_id_pattern_value.encode()
+    n = 0 if transactional_id_pattern_value is None else len(text) + 1
     if n < 128:
         write(_pack_qB(o.duration_filter, n))
     else:
         write(_pack_q(o.duration_filter))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -399,18 +399,18 @@ def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, coun
 
 def _write_ListTransactionsResponseTransactionState_0(items: Iterable[ListTransactionsResponseTransactionState], write: Write, version: int) -> None:
     for o in items:
-        b = o.transactional_id.encode()
-        n = len(b) + 1
+        text = o.transactional_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.transaction_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.transaction_state.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_qB(o.producer_id, n))
         else:
             write(_pack_q(o.producer_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -460,24 +460,24 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int) -> tuple[ListTransac
 
 
 def _write_ListTransactionsResponse_0(o: ListTransactionsResponse, write: Write, version: int) -> None:
-    a = o.unknown_state_filters
-    n = len(a) + 1
+    unknown_state_filters_list = o.unknown_state_filters
+    n = len(unknown_state_filters_list) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if unknown_state_filters_list:
+        for unknown_state_filters_list_element in unknown_state_filters_list:
+            text = unknown_state_filters_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
-    a = o.transaction_states
-    n = len(a) + 1
+            write(text)
+    transaction_states_list = o.transaction_states
+    n = len(transaction_states_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ListTransactionsResponseTransactionState_0(a, write, version)
+    if transaction_states_list:
+        _write_ListTransactionsResponseTransactionState_0(transaction_states_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

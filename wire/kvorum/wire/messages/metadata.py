@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -101,6 +101,9 @@ class MetadataRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_MetadataRequestTopic = MetadataRequestTopic
+
+
 class MetadataRequest(Message):
     """MetadataRequest: a request, key 3, versions 0 to 13."""
 
@@ -115,7 +118,7 @@ class MetadataRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
-    MetadataRequestTopic = MetadataRequestTopic
+    MetadataRequestTopic: TypeAlias = _MetadataRequestTopic
     FIELDS = (
         ('topics', 'topics', '[]MetadataRequestTopic', (0, 13), (1, 32767), None, (0, -1), (), False),
         ('allow_auto_topic_creation', 'allowAutoTopicCreation', 'bool', (4, 13), (0, -1), None, (0, -1), True, False),
@@ -192,6 +195,9 @@ class MetadataResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_MetadataResponsePartition = MetadataResponsePartition
+
+
 class MetadataResponseTopic(Fields):
     """MetadataResponseTopic of MetadataResponse."""
 
@@ -237,6 +243,9 @@ class MetadataResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_MetadataResponseTopic = MetadataResponseTopic
+
+
 class MetadataResponseBroker(Fields):
     """MetadataResponseBroker of MetadataResponse."""
 
@@ -272,6 +281,9 @@ class MetadataResponseBroker(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_MetadataResponseBroker = MetadataResponseBroker
+
+
 class MetadataResponse(Message):
     """MetadataResponse: a response, key 3, versions 0 to 13."""
 
@@ -289,9 +301,9 @@ class MetadataResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
-    MetadataResponseBroker = MetadataResponseBroker
-    MetadataResponseTopic = MetadataResponseTopic
-    MetadataResponsePartition = MetadataResponsePartition
+    MetadataResponseBroker: TypeAlias = _MetadataResponseBroker
+    MetadataResponseTopic: TypeAlias = _MetadataResponseTopic
+    MetadataResponsePartition: TypeAlias = _MetadataResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 13), (0, -1), None, (0, -1), 0, True),
         ('brokers', 'brokers', '[]MetadataResponseBroker', (0, 13), (0, -1), None, (0, -1), (), False),
@@ -352,10 +364,10 @@ def _write_MetadataRequestTopic_0(items: Iterable[MetadataRequestTopic], write: 
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -388,10 +400,10 @@ def _write_MetadataRequestTopic_9(items: Iterable[MetadataRequestTopic], write: 
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -426,15 +438,15 @@ def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int) -> tuple[li
 
 def _write_MetadataRequestTopic_10(items: Iterable[MetadataRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -467,11 +479,11 @@ def _write_MetadataRequest_0(o: MetadataRequest, write: Write, version: int) -> 
         non_default("includeTopicAuthorizedOperations", version)
     if o.topics is None:
         null_field("topics")
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -501,11 +513,11 @@ def _write_MetadataRequest_1(o: MetadataRequest, write: Write, version: int) -> 
         non_default("includeClusterAuthorizedOperations", version)
     if o.include_topic_authorized_operations is not False:
         non_default("includeTopicAuthorizedOperations", version)
-    a = o.topics
-    n = -1 if a is None else len(a)
+    topics_list = o.topics
+    n = -1 if topics_list is None else len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -534,11 +546,11 @@ def _write_MetadataRequest_4(o: MetadataRequest, write: Write, version: int) -> 
         non_default("includeClusterAuthorizedOperations", version)
     if o.include_topic_authorized_operations is not False:
         non_default("includeTopicAuthorizedOperations", version)
-    a = o.topics
-    n = -1 if a is None else len(a)
+    topics_list = o.topics
+    n = -1 if topics_list is None else len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_t(o.allow_auto_topic_creation))
@@ -562,11 +574,11 @@ def _read_MetadataRequest_8(data: bytes, pos: int) -> tuple[MetadataRequest, int
 
 
 def _write_MetadataRequest_8(o: MetadataRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = -1 if a is None else len(a)
+    topics_list = o.topics
+    n = -1 if topics_list is None else len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
@@ -595,11 +607,11 @@ def _read_MetadataRequest_9(data: bytes, pos: int) -> tuple[MetadataRequest, int
 
 
 def _write_MetadataRequest_9(o: MetadataRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_MetadataRequestTopic_9(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_9(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -630,11 +642,11 @@ def _read_MetadataRequest_10(data: bytes, pos: int) -> tuple[MetadataRequest, in
 
 
 def _write_MetadataRequest_10(o: MetadataRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_MetadataRequestTopic_10(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -668,11 +680,11 @@ def _read_MetadataRequest_11(data: bytes, pos: int) -> tuple[MetadataRequest, in
 def _write_MetadataRequest_11(o: MetadataRequest, write: Write, version: int) -> None:
     if o.include_cluster_authorized_operations is not False:
         non_default("includeClusterAuthorizedOperations", version)
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_MetadataRequestTopic_10(a, write, version)
+    if topics_list:
+        _write_MetadataRequestTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_tt(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -713,18 +725,18 @@ def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int) -> tupl
 def _write_MetadataResponsePartition_0(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
-        a = o.replica_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        replica_nodes_list = o.replica_nodes
+        if len(replica_nodes_list) < 17:
+            write(INT32_COUNTED[len(replica_nodes_list)](len(replica_nodes_list), *replica_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
-        a = o.isr_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+            write(_pack_i(len(replica_nodes_list)))
+            write(write_numbers(replica_nodes_list, "i"))
+        isr_nodes_list = o.isr_nodes
+        if len(isr_nodes_list) < 17:
+            write(INT32_COUNTED[len(isr_nodes_list)](len(isr_nodes_list), *isr_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(isr_nodes_list)))
+            write(write_numbers(isr_nodes_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -770,24 +782,24 @@ def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int) -> tupl
 def _write_MetadataResponsePartition_5(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
-        a = o.replica_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        replica_nodes_list = o.replica_nodes
+        if len(replica_nodes_list) < 17:
+            write(INT32_COUNTED[len(replica_nodes_list)](len(replica_nodes_list), *replica_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
-        a = o.isr_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+            write(_pack_i(len(replica_nodes_list)))
+            write(write_numbers(replica_nodes_list, "i"))
+        isr_nodes_list = o.isr_nodes
+        if len(isr_nodes_list) < 17:
+            write(INT32_COUNTED[len(isr_nodes_list)](len(isr_nodes_list), *isr_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
-        a = o.offline_replicas
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+            write(_pack_i(len(isr_nodes_list)))
+            write(write_numbers(isr_nodes_list, "i"))
+        offline_replicas_list = o.offline_replicas
+        if len(offline_replicas_list) < 17:
+            write(INT32_COUNTED[len(offline_replicas_list)](len(offline_replicas_list), *offline_replicas_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(offline_replicas_list)))
+            write(write_numbers(offline_replicas_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -832,24 +844,24 @@ def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int) -> tupl
 def _write_MetadataResponsePartition_7(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-        a = o.replica_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        replica_nodes_list = o.replica_nodes
+        if len(replica_nodes_list) < 17:
+            write(INT32_COUNTED[len(replica_nodes_list)](len(replica_nodes_list), *replica_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
-        a = o.isr_nodes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+            write(_pack_i(len(replica_nodes_list)))
+            write(write_numbers(replica_nodes_list, "i"))
+        isr_nodes_list = o.isr_nodes
+        if len(isr_nodes_list) < 17:
+            write(INT32_COUNTED[len(isr_nodes_list)](len(isr_nodes_list), *isr_nodes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
-        a = o.offline_replicas
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+            write(_pack_i(len(isr_nodes_list)))
+            write(write_numbers(isr_nodes_list, "i"))
+        offline_replicas_list = o.offline_replicas
+        if len(offline_replicas_list) < 17:
+            write(INT32_COUNTED[len(offline_replicas_list)](len(offline_replicas_list), *offline_replicas_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(offline_replicas_list)))
+            write(write_numbers(offline_replicas_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -907,24 +919,24 @@ def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int) -> tupl
 def _write_MetadataResponsePartition_9(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-        a = o.replica_nodes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        replica_nodes_list = o.replica_nodes
+        if len(replica_nodes_list) < 17:
+            write(INT32_COMPACT[len(replica_nodes_list)](len(replica_nodes_list) + 1, *replica_nodes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.isr_nodes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(replica_nodes_list) + 1))
+            write(write_numbers(replica_nodes_list, "i"))
+        isr_nodes_list = o.isr_nodes
+        if len(isr_nodes_list) < 17:
+            write(INT32_COMPACT[len(isr_nodes_list)](len(isr_nodes_list) + 1, *isr_nodes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
-        a = o.offline_replicas
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            write(write_uvarint(len(isr_nodes_list) + 1))
+            write(write_numbers(isr_nodes_list, "i"))
+        offline_replicas_list = o.offline_replicas
+        if len(offline_replicas_list) < 17:
+            write(INT32_COMPACT[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(offline_replicas_list) + 1))
+            write(write_numbers(offline_replicas_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -964,15 +976,15 @@ def _write_MetadataResponseTopic_0(items: Iterable[MetadataResponseTopic], write
             non_default("topicAuthorizedOperations", version)
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_MetadataResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1009,15 +1021,15 @@ def _write_MetadataResponseTopic_1(items: Iterable[MetadataResponseTopic], write
             non_default("topicAuthorizedOperations", version)
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_ti(o.is_internal, n))
-        if a:
-            _write_MetadataResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1054,15 +1066,15 @@ def _write_MetadataResponseTopic_5(items: Iterable[MetadataResponseTopic], write
             non_default("topicAuthorizedOperations", version)
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_ti(o.is_internal, n))
-        if a:
-            _write_MetadataResponsePartition_5(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_5(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1099,15 +1111,15 @@ def _write_MetadataResponseTopic_7(items: Iterable[MetadataResponseTopic], write
             non_default("topicAuthorizedOperations", version)
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_ti(o.is_internal, n))
-        if a:
-            _write_MetadataResponsePartition_7(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_7(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1143,15 +1155,15 @@ def _write_MetadataResponseTopic_8(items: Iterable[MetadataResponseTopic], write
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_hh(o.error_code, n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_ti(o.is_internal, n))
-        if a:
-            _write_MetadataResponsePartition_7(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_7(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_i(o.topic_authorized_operations))
@@ -1195,23 +1207,23 @@ def _write_MetadataResponseTopic_9(items: Iterable[MetadataResponseTopic], write
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_tB(o.is_internal, n))
         else:
             write(_pack_t(o.is_internal))
             write(write_uvarint(n))
-        if a:
-            _write_MetadataResponsePartition_9(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_9(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.topic_authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1256,23 +1268,23 @@ def _write_MetadataResponseTopic_10(items: Iterable[MetadataResponseTopic], writ
     for o in items:
         if o.name is None:
             null_field("name")
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16stB(o.topic_id, o.is_internal, n))
         else:
             write(_pack_16st(o.topic_id, o.is_internal))
             write(write_uvarint(n))
-        if a:
-            _write_MetadataResponsePartition_9(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_9(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.topic_authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1318,24 +1330,24 @@ def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_MetadataResponseTopic_12(items: Iterable[MetadataResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        s = o.name
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        name_value = o.name
+        text = b"" if name_value is None else name_value.encode()
+        n = 0 if name_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16stB(o.topic_id, o.is_internal, n))
         else:
             write(_pack_16st(o.topic_id, o.is_internal))
             write(write_uvarint(n))
-        if a:
-            _write_MetadataResponsePartition_9(a, write, version)
+        if partitions_list:
+            _write_MetadataResponsePartition_9(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.topic_authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1365,10 +1377,10 @@ def _read_MetadataResponseBroker_0(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_MetadataResponseBroker_0(items: Iterable[MetadataResponseBroker], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b)
+        text = o.host.encode()
+        n = len(text)
         write(_pack_ih(o.node_id, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_i(o.port))
@@ -1403,15 +1415,15 @@ def _read_MetadataResponseBroker_1(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_MetadataResponseBroker_1(items: Iterable[MetadataResponseBroker], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b)
+        text = o.host.encode()
+        n = len(text)
         write(_pack_ih(o.node_id, n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = -1 if rack_value is None else len(text)
         write(_pack_ih(o.port, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1453,23 +1465,23 @@ def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int) -> tuple[l
 
 def _write_MetadataResponseBroker_9(items: Iterable[MetadataResponseBroker], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1505,16 +1517,16 @@ def _read_MetadataResponse_0(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_0(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataResponseBroker_0(a, write, version)
-    a = o.topics
-    n = len(a)
+    if brokers_list:
+        _write_MetadataResponseBroker_0(brokers_list, write, version)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataResponseTopic_0(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1547,16 +1559,16 @@ def _read_MetadataResponse_1(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_1(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    a = o.topics
-    n = len(a)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1598,21 +1610,21 @@ def _read_MetadataResponse_2(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_2(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_i(n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1653,21 +1665,21 @@ def _read_MetadataResponse_3(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_3(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1708,21 +1720,21 @@ def _read_MetadataResponse_5(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_5(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_5(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_5(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1763,21 +1775,21 @@ def _read_MetadataResponse_7(data: bytes, pos: int) -> tuple[MetadataResponse, i
 def _write_MetadataResponse_7(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_7(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_7(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1817,21 +1829,21 @@ def _read_MetadataResponse_8(data: bytes, pos: int) -> tuple[MetadataResponse, i
 
 
 def _write_MetadataResponse_8(o: MetadataResponse, write: Write, version: int) -> None:
-    a = o.brokers
-    n = len(a)
+    brokers_list = o.brokers
+    n = len(brokers_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_MetadataResponseBroker_1(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    if brokers_list:
+        _write_MetadataResponseBroker_1(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = -1 if cluster_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.controller_id, n))
-    if a:
-        _write_MetadataResponseTopic_8(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_8(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.cluster_authorized_operations))
@@ -1882,29 +1894,29 @@ def _read_MetadataResponse_9(data: bytes, pos: int) -> tuple[MetadataResponse, i
 
 
 def _write_MetadataResponse_9(o: MetadataResponse, write: Write, version: int) -> None:
-    a = o.brokers
-    n = len(a) + 1
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseBroker_9(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if brokers_list:
+        _write_MetadataResponseBroker_9(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseTopic_9(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_9(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.cluster_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1957,29 +1969,29 @@ def _read_MetadataResponse_10(data: bytes, pos: int) -> tuple[MetadataResponse, 
 
 
 def _write_MetadataResponse_10(o: MetadataResponse, write: Write, version: int) -> None:
-    a = o.brokers
-    n = len(a) + 1
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseBroker_9(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if brokers_list:
+        _write_MetadataResponseBroker_9(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseTopic_10(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.cluster_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -2035,29 +2047,29 @@ def _read_MetadataResponse_11(data: bytes, pos: int) -> tuple[MetadataResponse, 
 def _write_MetadataResponse_11(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a) + 1
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseBroker_9(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if brokers_list:
+        _write_MetadataResponseBroker_9(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseTopic_10(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -2112,29 +2124,29 @@ def _read_MetadataResponse_12(data: bytes, pos: int) -> tuple[MetadataResponse, 
 def _write_MetadataResponse_12(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a) + 1
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseBroker_9(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if brokers_list:
+        _write_MetadataResponseBroker_9(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseTopic_12(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_12(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -2188,29 +2200,29 @@ def _read_MetadataResponse_13(data: bytes, pos: int) -> tuple[MetadataResponse, 
 def _write_MetadataResponse_13(o: MetadataResponse, write: Write, version: int) -> None:
     if o.cluster_authorized_operations != -2147483648:
         non_default("clusterAuthorizedOperations", version)
-    a = o.brokers
-    n = len(a) + 1
+    brokers_list = o.brokers
+    n = len(brokers_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseBroker_9(a, write, version)
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if brokers_list:
+        _write_MetadataResponseBroker_9(brokers_list, write, version)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.controller_id, n))
     else:
         write(_pack_i(o.controller_id))
         write(write_uvarint(n))
-    if a:
-        _write_MetadataResponseTopic_12(a, write, version)
+    if topics_list:
+        _write_MetadataResponseTopic_12(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_h(o.error_code))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -89,6 +89,9 @@ class OffsetCommitRequestPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetCommitRequestPartition = OffsetCommitRequestPartition
+
+
 class OffsetCommitRequestTopic(Fields):
     """OffsetCommitRequestTopic of OffsetCommitRequest."""
 
@@ -119,6 +122,9 @@ class OffsetCommitRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetCommitRequestTopic = OffsetCommitRequestTopic
+
+
 class OffsetCommitRequest(Message):
     """OffsetCommitRequest: a request, key 8, versions 2 to 10."""
 
@@ -135,8 +141,8 @@ class OffsetCommitRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_FROM = 8
-    OffsetCommitRequestTopic = OffsetCommitRequestTopic
-    OffsetCommitRequestPartition = OffsetCommitRequestPartition
+    OffsetCommitRequestTopic: TypeAlias = _OffsetCommitRequestTopic
+    OffsetCommitRequestPartition: TypeAlias = _OffsetCommitRequestPartition
     FIELDS = (
         ('group_id', 'groupId', 'string', (2, 10), (0, -1), None, (0, -1), '', False),
         ('generation_id_or_member_epoch', 'generationIdOrMemberEpoch', 'int32', (2, 10), (0, -1), None, (0, -1), -1, True),
@@ -196,6 +202,9 @@ class OffsetCommitResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetCommitResponsePartition = OffsetCommitResponsePartition
+
+
 class OffsetCommitResponseTopic(Fields):
     """OffsetCommitResponseTopic of OffsetCommitResponse."""
 
@@ -226,6 +235,9 @@ class OffsetCommitResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetCommitResponseTopic = OffsetCommitResponseTopic
+
+
 class OffsetCommitResponse(Message):
     """OffsetCommitResponse: a response, key 8, versions 2 to 10."""
 
@@ -238,8 +250,8 @@ class OffsetCommitResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_FROM = 8
-    OffsetCommitResponseTopic = OffsetCommitResponseTopic
-    OffsetCommitResponsePartition = OffsetCommitResponsePartition
+    OffsetCommitResponseTopic: TypeAlias = _OffsetCommitResponseTopic
+    OffsetCommitResponsePartition: TypeAlias = _OffsetCommitResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 10), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetCommitResponseTopic', (2, 10), (0, -1), None, (0, -1), (), False),
@@ -281,11 +293,11 @@ def _read_OffsetCommitRequestPartition_2(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetCommitRequestPartition_2(items: Iterable[OffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = -1 if committed_metadata_value is None else len(text)
         write(_pack_iqh(o.partition_index, o.committed_offset, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -312,11 +324,11 @@ def _read_OffsetCommitRequestPartition_6(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetCommitRequestPartition_6(items: Iterable[OffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = -1 if committed_metadata_value is None else len(text)
         write(_pack_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -349,15 +361,15 @@ def _read_OffsetCommitRequestPartition_8(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetCommitRequestPartition_8(items: Iterable[OffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = 0 if committed_metadata_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
         else:
             write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -391,15 +403,15 @@ def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetCommitRequestTopic_2(items: Iterable[OffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetCommitRequestPartition_2(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitRequestPartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -431,15 +443,15 @@ def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetCommitRequestTopic_6(items: Iterable[OffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetCommitRequestPartition_6(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitRequestPartition_6(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -480,15 +492,15 @@ def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetCommitRequestTopic_8(items: Iterable[OffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetCommitRequestPartition_8(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitRequestPartition_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -522,15 +534,15 @@ def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetCommitRequestTopic_10(items: Iterable[OffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_OffsetCommitRequestPartition_8(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitRequestPartition_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -569,19 +581,19 @@ def _read_OffsetCommitRequest_2(data: bytes, pos: int) -> tuple[OffsetCommitRequ
 def _write_OffsetCommitRequest_2(o: OffsetCommitRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id_or_member_epoch, n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_qi(o.retention_time_ms, n))
-    if a:
-        _write_OffsetCommitRequestTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -619,19 +631,19 @@ def _read_OffsetCommitRequest_5(data: bytes, pos: int) -> tuple[OffsetCommitRequ
 def _write_OffsetCommitRequest_5(o: OffsetCommitRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id_or_member_epoch, n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetCommitRequestTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -669,19 +681,19 @@ def _read_OffsetCommitRequest_6(data: bytes, pos: int) -> tuple[OffsetCommitRequ
 def _write_OffsetCommitRequest_6(o: OffsetCommitRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id_or_member_epoch, n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetCommitRequestTopic_6(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -726,24 +738,24 @@ def _read_OffsetCommitRequest_7(data: bytes, pos: int) -> tuple[OffsetCommitRequ
 
 
 def _write_OffsetCommitRequest_7(o: OffsetCommitRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id_or_member_epoch, n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = -1 if group_instance_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetCommitRequestTopic_6(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -801,28 +813,28 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int) -> tuple[OffsetCommitRequ
 
 
 def _write_OffsetCommitRequest_8(o: OffsetCommitRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation_id_or_member_epoch, n))
     else:
         write(_pack_i(o.generation_id_or_member_epoch))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetCommitRequestTopic_8(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_8(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -882,28 +894,28 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int) -> tuple[OffsetCommitReq
 
 
 def _write_OffsetCommitRequest_10(o: OffsetCommitRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation_id_or_member_epoch, n))
     else:
         write(_pack_i(o.generation_id_or_member_epoch))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetCommitRequestTopic_10(a, write, version)
+    if topics_list:
+        _write_OffsetCommitRequestTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -979,15 +991,15 @@ def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetCommitResponseTopic_2(items: Iterable[OffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetCommitResponsePartition_2(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitResponsePartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1028,15 +1040,15 @@ def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetCommitResponseTopic_8(items: Iterable[OffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetCommitResponsePartition_8(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitResponsePartition_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1070,15 +1082,15 @@ def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int) -> tup
 
 def _write_OffsetCommitResponseTopic_10(items: Iterable[OffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_OffsetCommitResponsePartition_8(a, write, version)
+        if partitions_list:
+            _write_OffsetCommitResponsePartition_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1101,11 +1113,11 @@ def _read_OffsetCommitResponse_2(data: bytes, pos: int) -> tuple[OffsetCommitRes
 
 
 def _write_OffsetCommitResponse_2(o: OffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetCommitResponseTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetCommitResponseTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1125,11 +1137,11 @@ def _read_OffsetCommitResponse_3(data: bytes, pos: int) -> tuple[OffsetCommitRes
 
 
 def _write_OffsetCommitResponse_3(o: OffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_OffsetCommitResponseTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetCommitResponseTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1156,15 +1168,15 @@ def _read_OffsetCommitResponse_8(data: bytes, pos: int) -> tuple[OffsetCommitRes
 
 
 def _write_OffsetCommitResponse_8(o: OffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetCommitResponseTopic_8(a, write, version)
+    if topics_list:
+        _write_OffsetCommitResponseTopic_8(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1193,15 +1205,15 @@ def _read_OffsetCommitResponse_10(data: bytes, pos: int) -> tuple[OffsetCommitRe
 
 
 def _write_OffsetCommitResponse_10(o: OffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetCommitResponseTopic_10(a, write, version)
+    if topics_list:
+        _write_OffsetCommitResponseTopic_10(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -110,10 +109,10 @@ def _read_OffsetCommitValue_0(data: bytes, pos: int) -> tuple[OffsetCommitValue,
 
 
 def _write_OffsetCommitValue_0(o: OffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b)
+    text = o.metadata.encode()
+    n = len(text)
     write(_pack_qh(o.offset, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.commit_timestamp))
@@ -138,10 +137,10 @@ def _read_OffsetCommitValue_1(data: bytes, pos: int) -> tuple[OffsetCommitValue,
 
 
 def _write_OffsetCommitValue_1(o: OffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b)
+    text = o.metadata.encode()
+    n = len(text)
     write(_pack_qh(o.offset, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_qq(o.commit_timestamp, o.expire_timestamp))
@@ -167,10 +166,10 @@ def _read_OffsetCommitValue_2(data: bytes, pos: int) -> tuple[OffsetCommitValue,
 
 
 def _write_OffsetCommitValue_2(o: OffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b)
+    text = o.metadata.encode()
+    n = len(text)
     write(_pack_qh(o.offset, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.commit_timestamp))
@@ -195,10 +194,10 @@ def _read_OffsetCommitValue_3(data: bytes, pos: int) -> tuple[OffsetCommitValue,
 
 
 def _write_OffsetCommitValue_3(o: OffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b)
+    text = o.metadata.encode()
+    n = len(text)
     write(_pack_qih(o.offset, o.leader_epoch, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.commit_timestamp))
@@ -248,17 +247,18 @@ def _read_OffsetCommitValue_4(data: bytes, pos: int) -> tuple[OffsetCommitValue,
 
 
 def _write_OffsetCommitValue_4(o: OffsetCommitValue, write: Write, version: int) -> None:
-    b = o.metadata.encode()
-    n = len(b) + 1
+    text = o.metadata.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qiB(o.offset, o.leader_epoch, n))
     else:
         write(_pack_qi(o.offset, o.leader_epoch))
         write(long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.topic_id != ZERO_UUID:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_16s(o.topic_id))
         tags.append((0, b"".join(payload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -49,6 +49,9 @@ class OffsetDeleteRequestPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetDeleteRequestPartition = OffsetDeleteRequestPartition
+
+
 class OffsetDeleteRequestTopic(Fields):
     """OffsetDeleteRequestTopic of OffsetDeleteRequest."""
 
@@ -74,6 +77,9 @@ class OffsetDeleteRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetDeleteRequestTopic = OffsetDeleteRequestTopic
+
+
 class OffsetDeleteRequest(Message):
     """OffsetDeleteRequest: a request, key 47, versions 0 to 0."""
 
@@ -86,8 +92,8 @@ class OffsetDeleteRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 32768
-    OffsetDeleteRequestTopic = OffsetDeleteRequestTopic
-    OffsetDeleteRequestPartition = OffsetDeleteRequestPartition
+    OffsetDeleteRequestTopic: TypeAlias = _OffsetDeleteRequestTopic
+    OffsetDeleteRequestPartition: TypeAlias = _OffsetDeleteRequestPartition
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]OffsetDeleteRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -131,6 +137,9 @@ class OffsetDeleteResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetDeleteResponsePartition = OffsetDeleteResponsePartition
+
+
 class OffsetDeleteResponseTopic(Fields):
     """OffsetDeleteResponseTopic of OffsetDeleteResponse."""
 
@@ -156,6 +165,9 @@ class OffsetDeleteResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetDeleteResponseTopic = OffsetDeleteResponseTopic
+
+
 class OffsetDeleteResponse(Message):
     """OffsetDeleteResponse: a response, key 47, versions 0 to 0."""
 
@@ -169,8 +181,8 @@ class OffsetDeleteResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 32768
-    OffsetDeleteResponseTopic = OffsetDeleteResponseTopic
-    OffsetDeleteResponsePartition = OffsetDeleteResponsePartition
+    OffsetDeleteResponseTopic: TypeAlias = _OffsetDeleteResponseTopic
+    OffsetDeleteResponsePartition: TypeAlias = _OffsetDeleteResponsePartition
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, True),
@@ -238,15 +250,15 @@ def _read_OffsetDeleteRequestTopic_0(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetDeleteRequestTopic_0(items: Iterable[OffsetDeleteRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetDeleteRequestPartition_0(a, write, version)
+        if partitions_list:
+            _write_OffsetDeleteRequestPartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -273,15 +285,15 @@ def _read_OffsetDeleteRequest_0(data: bytes, pos: int) -> tuple[OffsetDeleteRequ
 
 
 def _write_OffsetDeleteRequest_0(o: OffsetDeleteRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetDeleteRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_OffsetDeleteRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -331,15 +343,15 @@ def _read_OffsetDeleteResponseTopic_0(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetDeleteResponseTopic_0(items: Iterable[OffsetDeleteResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetDeleteResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_OffsetDeleteResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -359,11 +371,11 @@ def _read_OffsetDeleteResponse_0(data: bytes, pos: int) -> tuple[OffsetDeleteRes
 
 
 def _write_OffsetDeleteResponse_0(o: OffsetDeleteResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_hii(o.error_code, o.throttle_time_ms, n))
-    if a:
-        _write_OffsetDeleteResponseTopic_0(a, write, version)
+    if topics_list:
+        _write_OffsetDeleteResponseTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -89,6 +89,9 @@ class OffsetFetchRequestTopics(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchRequestTopics = OffsetFetchRequestTopics
+
+
 class OffsetFetchRequestGroup(Fields):
     """OffsetFetchRequestGroup of OffsetFetchRequest."""
 
@@ -124,6 +127,9 @@ class OffsetFetchRequestGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchRequestGroup = OffsetFetchRequestGroup
+
+
 class OffsetFetchRequestTopic(Fields):
     """OffsetFetchRequestTopic of OffsetFetchRequest."""
 
@@ -149,6 +155,9 @@ class OffsetFetchRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchRequestTopic = OffsetFetchRequestTopic
+
+
 class OffsetFetchRequest(Message):
     """OffsetFetchRequest: a request, key 9, versions 1 to 10."""
 
@@ -163,9 +172,9 @@ class OffsetFetchRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_FROM = 6
-    OffsetFetchRequestTopic = OffsetFetchRequestTopic
-    OffsetFetchRequestGroup = OffsetFetchRequestGroup
-    OffsetFetchRequestTopics = OffsetFetchRequestTopics
+    OffsetFetchRequestTopic: TypeAlias = _OffsetFetchRequestTopic
+    OffsetFetchRequestGroup: TypeAlias = _OffsetFetchRequestGroup
+    OffsetFetchRequestTopics: TypeAlias = _OffsetFetchRequestTopics
     FIELDS = (
         ('group_id', 'groupId', 'string', (1, 7), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]OffsetFetchRequestTopic', (1, 7), (2, 7), None, (0, -1), (), False),
@@ -232,6 +241,9 @@ class OffsetFetchResponsePartitions(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchResponsePartitions = OffsetFetchResponsePartitions
+
+
 class OffsetFetchResponseTopics(Fields):
     """OffsetFetchResponseTopics of OffsetFetchResponse."""
 
@@ -260,6 +272,9 @@ class OffsetFetchResponseTopics(Fields):
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
+
+
+_OffsetFetchResponseTopics = OffsetFetchResponseTopics
 
 
 class OffsetFetchResponsePartition(Fields):
@@ -302,6 +317,9 @@ class OffsetFetchResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchResponsePartition = OffsetFetchResponsePartition
+
+
 class OffsetFetchResponseGroup(Fields):
     """OffsetFetchResponseGroup of OffsetFetchResponse."""
 
@@ -332,6 +350,9 @@ class OffsetFetchResponseGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchResponseGroup = OffsetFetchResponseGroup
+
+
 class OffsetFetchResponseTopic(Fields):
     """OffsetFetchResponseTopic of OffsetFetchResponse."""
 
@@ -357,6 +378,9 @@ class OffsetFetchResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_OffsetFetchResponseTopic = OffsetFetchResponseTopic
+
+
 class OffsetFetchResponse(Message):
     """OffsetFetchResponse: a response, key 9, versions 1 to 10."""
 
@@ -371,11 +395,11 @@ class OffsetFetchResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_FROM = 6
-    OffsetFetchResponseTopic = OffsetFetchResponseTopic
-    OffsetFetchResponseGroup = OffsetFetchResponseGroup
-    OffsetFetchResponsePartition = OffsetFetchResponsePartition
-    OffsetFetchResponseTopics = OffsetFetchResponseTopics
-    OffsetFetchResponsePartitions = OffsetFetchResponsePartitions
+    OffsetFetchResponseTopic: TypeAlias = _OffsetFetchResponseTopic
+    OffsetFetchResponseGroup: TypeAlias = _OffsetFetchResponseGroup
+    OffsetFetchResponsePartition: TypeAlias = _OffsetFetchResponsePartition
+    OffsetFetchResponseTopics: TypeAlias = _OffsetFetchResponseTopics
+    OffsetFetchResponsePartitions: TypeAlias = _OffsetFetchResponsePartitions
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 10), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetFetchResponseTopic', (1, 7), (0, -1), None, (0, -1), (), False),
@@ -440,16 +464,16 @@ def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchRequestTopics_8(items: Iterable[OffsetFetchRequestTopics], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -486,12 +510,12 @@ def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int) -> tupl
 def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -536,15 +560,15 @@ def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_OffsetFetchRequestGroup_8(items: Iterable[OffsetFetchRequestGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = 0 if topics_list is None else len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetFetchRequestTopics_8(a, write, version)
+        if topics_list:
+            _write_OffsetFetchRequestTopics_8(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -599,24 +623,24 @@ def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_OffsetFetchRequestGroup_9(items: Iterable[OffsetFetchRequestGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.member_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        member_id_value = o.member_id
+        text = b"" if member_id_value is None else member_id_value.encode()
+        n = 0 if member_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = 0 if topics_list is None else len(topics_list) + 1
         if n < 128:
             write(_pack_iB(o.member_epoch, n))
         else:
             write(_pack_i(o.member_epoch))
             write(write_uvarint(n))
-        if a:
-            _write_OffsetFetchRequestTopics_8(a, write, version)
+        if topics_list:
+            _write_OffsetFetchRequestTopics_8(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -671,24 +695,24 @@ def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchRequestGroup_10(items: Iterable[OffsetFetchRequestGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.member_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        member_id_value = o.member_id
+        text = b"" if member_id_value is None else member_id_value.encode()
+        n = 0 if member_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = 0 if a is None else len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = 0 if topics_list is None else len(topics_list) + 1
         if n < 128:
             write(_pack_iB(o.member_epoch, n))
         else:
             write(_pack_i(o.member_epoch))
             write(write_uvarint(n))
-        if a:
-            _write_OffsetFetchRequestTopics_10(a, write, version)
+        if topics_list:
+            _write_OffsetFetchRequestTopics_10(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -723,16 +747,16 @@ def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_OffsetFetchRequestTopic_1(items: Iterable[OffsetFetchRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COUNTED[len(partition_indexes_list)](len(partition_indexes_list), *partition_indexes_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partition_indexes_list)))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -774,16 +798,16 @@ def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int) -> tuple[
 
 def _write_OffsetFetchRequestTopic_6(items: Iterable[OffsetFetchRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -818,17 +842,17 @@ def _write_OffsetFetchRequest_1(o: OffsetFetchRequest, write: Write, version: in
         non_default("groups", version)
     if o.require_stable is not False:
         non_default("requireStable", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.topics is None:
         null_field("topics")
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetFetchRequestTopic_1(a, write, version)
+    if topics_list:
+        _write_OffsetFetchRequestTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -862,15 +886,15 @@ def _write_OffsetFetchRequest_2(o: OffsetFetchRequest, write: Write, version: in
         non_default("groups", version)
     if o.require_stable is not False:
         non_default("requireStable", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = -1 if a is None else len(a)
+    write(text)
+    topics_list = o.topics
+    n = -1 if topics_list is None else len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetFetchRequestTopic_1(a, write, version)
+    if topics_list:
+        _write_OffsetFetchRequestTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -913,15 +937,15 @@ def _write_OffsetFetchRequest_6(o: OffsetFetchRequest, write: Write, version: in
         non_default("groups", version)
     if o.require_stable is not False:
         non_default("requireStable", version)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetFetchRequestTopic_6(a, write, version)
+    if topics_list:
+        _write_OffsetFetchRequestTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -963,15 +987,15 @@ def _read_OffsetFetchRequest_7(data: bytes, pos: int) -> tuple[OffsetFetchReques
 def _write_OffsetFetchRequest_7(o: OffsetFetchRequest, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = 0 if topics_list is None else len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetFetchRequestTopic_6(a, write, version)
+    if topics_list:
+        _write_OffsetFetchRequestTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.require_stable))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1007,11 +1031,11 @@ def _write_OffsetFetchRequest_8(o: OffsetFetchRequest, write: Write, version: in
         non_default("groupId", version)
     if o.topics != []:
         non_default("topics", version)
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetFetchRequestGroup_8(a, write, version)
+    if groups_list:
+        _write_OffsetFetchRequestGroup_8(groups_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.require_stable))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1047,11 +1071,11 @@ def _write_OffsetFetchRequest_9(o: OffsetFetchRequest, write: Write, version: in
         non_default("groupId", version)
     if o.topics != []:
         non_default("topics", version)
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetFetchRequestGroup_9(a, write, version)
+    if groups_list:
+        _write_OffsetFetchRequestGroup_9(groups_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.require_stable))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1087,11 +1111,11 @@ def _write_OffsetFetchRequest_10(o: OffsetFetchRequest, write: Write, version: i
         non_default("groupId", version)
     if o.topics != []:
         non_default("topics", version)
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_OffsetFetchRequestGroup_10(a, write, version)
+    if groups_list:
+        _write_OffsetFetchRequestGroup_10(groups_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.require_stable))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1127,15 +1151,15 @@ def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int) -> 
 
 def _write_OffsetFetchResponsePartitions_8(items: Iterable[OffsetFetchResponsePartitions], write: Write, version: int) -> None:
     for o in items:
-        s = o.metadata
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        metadata_value = o.metadata
+        text = b"" if metadata_value is None else metadata_value.encode()
+        n = 0 if metadata_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
         else:
             write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1179,15 +1203,15 @@ def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetFetchResponseTopics_8(items: Iterable[OffsetFetchResponseTopics], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetFetchResponsePartitions_8(a, write, version)
+        if partitions_list:
+            _write_OffsetFetchResponsePartitions_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1221,15 +1245,15 @@ def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int) -> tup
 
 def _write_OffsetFetchResponseTopics_10(items: Iterable[OffsetFetchResponseTopics], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_OffsetFetchResponsePartitions_8(a, write, version)
+        if partitions_list:
+            _write_OffsetFetchResponsePartitions_8(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1261,11 +1285,11 @@ def _read_OffsetFetchResponsePartition_1(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetFetchResponsePartition_1(items: Iterable[OffsetFetchResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        metadata_value = o.metadata
+        text = b"" if metadata_value is None else metadata_value.encode()
+        n = -1 if metadata_value is None else len(text)
         write(_pack_iqh(o.partition_index, o.committed_offset, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_h(o.error_code))
@@ -1295,11 +1319,11 @@ def _read_OffsetFetchResponsePartition_5(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetFetchResponsePartition_5(items: Iterable[OffsetFetchResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        metadata_value = o.metadata
+        text = b"" if metadata_value is None else metadata_value.encode()
+        n = -1 if metadata_value is None else len(text)
         write(_pack_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
         write(_pack_h(o.error_code))
@@ -1333,15 +1357,15 @@ def _read_OffsetFetchResponsePartition_6(data: bytes, pos: int, count: int) -> t
 
 def _write_OffsetFetchResponsePartition_6(items: Iterable[OffsetFetchResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.metadata
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        metadata_value = o.metadata
+        text = b"" if metadata_value is None else metadata_value.encode()
+        n = 0 if metadata_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
         else:
             write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1384,15 +1408,15 @@ def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchResponseGroup_8(items: Iterable[OffsetFetchResponseGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetFetchResponseTopics_8(a, write, version)
+        if topics_list:
+            _write_OffsetFetchResponseTopics_8(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1435,15 +1459,15 @@ def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int) -> tupl
 
 def _write_OffsetFetchResponseGroup_10(items: Iterable[OffsetFetchResponseGroup], write: Write, version: int) -> None:
     for o in items:
-        b = o.group_id.encode()
-        n = len(b) + 1
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topics
-        n = len(a) + 1
+        write(text)
+        topics_list = o.topics
+        n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetFetchResponseTopics_10(a, write, version)
+        if topics_list:
+            _write_OffsetFetchResponseTopics_10(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_h(o.error_code))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1477,15 +1501,15 @@ def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchResponseTopic_1(items: Iterable[OffsetFetchResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetFetchResponsePartition_1(a, write, version)
+        if partitions_list:
+            _write_OffsetFetchResponsePartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1516,15 +1540,15 @@ def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchResponseTopic_5(items: Iterable[OffsetFetchResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetFetchResponsePartition_5(a, write, version)
+        if partitions_list:
+            _write_OffsetFetchResponsePartition_5(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1564,15 +1588,15 @@ def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int) -> tuple
 
 def _write_OffsetFetchResponseTopic_6(items: Iterable[OffsetFetchResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetFetchResponsePartition_6(a, write, version)
+        if partitions_list:
+            _write_OffsetFetchResponsePartition_6(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1599,11 +1623,11 @@ def _read_OffsetFetchResponse_1(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_1(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetFetchResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_OffsetFetchResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -1629,11 +1653,11 @@ def _read_OffsetFetchResponse_2(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_2(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetFetchResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_OffsetFetchResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_h(o.error_code))
@@ -1659,11 +1683,11 @@ def _read_OffsetFetchResponse_3(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_3(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_OffsetFetchResponseTopic_1(a, write, version)
+    if topics_list:
+        _write_OffsetFetchResponseTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_h(o.error_code))
@@ -1689,11 +1713,11 @@ def _read_OffsetFetchResponse_5(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_5(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_OffsetFetchResponseTopic_5(a, write, version)
+    if topics_list:
+        _write_OffsetFetchResponseTopic_5(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_h(o.error_code))
@@ -1724,15 +1748,15 @@ def _read_OffsetFetchResponse_6(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_6(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.groups != []:
         non_default("groups", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetFetchResponseTopic_6(a, write, version)
+    if topics_list:
+        _write_OffsetFetchResponseTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_h(o.error_code))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1766,15 +1790,15 @@ def _read_OffsetFetchResponse_8(data: bytes, pos: int) -> tuple[OffsetFetchRespo
 def _write_OffsetFetchResponse_8(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.topics != []:
         non_default("topics", version)
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetFetchResponseGroup_8(a, write, version)
+    if groups_list:
+        _write_OffsetFetchResponseGroup_8(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -1807,15 +1831,15 @@ def _read_OffsetFetchResponse_10(data: bytes, pos: int) -> tuple[OffsetFetchResp
 def _write_OffsetFetchResponse_10(o: OffsetFetchResponse, write: Write, version: int) -> None:
     if o.topics != []:
         non_default("topics", version)
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetFetchResponseGroup_10(a, write, version)
+    if groups_list:
+        _write_OffsetFetchResponseGroup_10(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -111,8 +111,8 @@ class OffsetForLeaderEpochRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
-    OffsetForLeaderTopic = OffsetForLeaderEpochRequestOffsetForLeaderTopic
-    OffsetForLeaderPartition = OffsetForLeaderEpochRequestOffsetForLeaderPartition
+    OffsetForLeaderTopic: TypeAlias = OffsetForLeaderEpochRequestOffsetForLeaderTopic
+    OffsetForLeaderPartition: TypeAlias = OffsetForLeaderEpochRequestOffsetForLeaderPartition
     FIELDS = (
         ('replica_id', 'replicaId', 'int32', (3, 4), (0, -1), None, (0, -1), -2, True),
         ('topics', 'topics', '[]OffsetForLeaderEpochRequestOffsetForLeaderTopic', (2, 4), (0, -1), None, (0, -1), (), False),
@@ -203,8 +203,8 @@ class OffsetForLeaderEpochResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
-    OffsetForLeaderTopicResult = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
-    EpochEndOffset = OffsetForLeaderEpochResponseEpochEndOffset
+    OffsetForLeaderTopicResult: TypeAlias = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
+    EpochEndOffset: TypeAlias = OffsetForLeaderEpochResponseEpochEndOffset
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 4), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetForLeaderEpochResponseOffsetForLeaderTopicResult', (2, 4), (0, -1), None, (0, -1), (), False),
@@ -291,15 +291,15 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: in
 
 def _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(items: Iterable[OffsetForLeaderEpochRequestOffsetForLeaderTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(a, write, version)
+        if partitions_list:
+            _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -339,15 +339,15 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: in
 
 def _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(items: Iterable[OffsetForLeaderEpochRequestOffsetForLeaderTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(a, write, version)
+        if partitions_list:
+            _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -370,11 +370,11 @@ def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int) -> tuple[OffsetFo
 
 
 def _write_OffsetForLeaderEpochRequest_2(o: OffsetForLeaderEpochRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_i(n))
-    if a:
-        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -394,11 +394,11 @@ def _read_OffsetForLeaderEpochRequest_3(data: bytes, pos: int) -> tuple[OffsetFo
 
 
 def _write_OffsetForLeaderEpochRequest_3(o: OffsetForLeaderEpochRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.replica_id, n))
-    if a:
-        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(a, write, version)
+    if topics_list:
+        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -425,15 +425,15 @@ def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int) -> tuple[OffsetFo
 
 
 def _write_OffsetForLeaderEpochRequest_4(o: OffsetForLeaderEpochRequest, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.replica_id, n))
     else:
         write(_pack_i(o.replica_id))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(a, write, version)
+    if topics_list:
+        _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -508,15 +508,15 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, 
 
 def _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(items: Iterable[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_OffsetForLeaderEpochResponseEpochEndOffset_2(a, write, version)
+        if partitions_list:
+            _write_OffsetForLeaderEpochResponseEpochEndOffset_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -556,15 +556,15 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, 
 
 def _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(items: Iterable[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_OffsetForLeaderEpochResponseEpochEndOffset_4(a, write, version)
+        if partitions_list:
+            _write_OffsetForLeaderEpochResponseEpochEndOffset_4(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -586,11 +586,11 @@ def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int) -> tuple[OffsetF
 
 
 def _write_OffsetForLeaderEpochResponse_2(o: OffsetForLeaderEpochResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(a, write, version)
+    if topics_list:
+        _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -617,15 +617,15 @@ def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int) -> tuple[OffsetF
 
 
 def _write_OffsetForLeaderEpochResponse_4(o: OffsetForLeaderEpochResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(a, write, version)
+    if topics_list:
+        _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     INT32_COMPACT,
@@ -228,61 +227,62 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.isr is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.isr
-        if a is None:
+        isr_list = o.isr
+        if isr_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(isr_list) < 17:
+            put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(isr_list) + 1))
+            put(write_numbers(isr_list, "i"))
         tags.append((0, b"".join(payload)))
     if o.leader != -2:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.leader))
         tags.append((1, b"".join(payload)))
     if o.replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.replicas
-        if a is None:
+        replicas_list = o.replicas
+        if replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(replicas_list) < 17:
+            put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(replicas_list) + 1))
+            put(write_numbers(replicas_list, "i"))
         tags.append((2, b"".join(payload)))
     if o.removing_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.removing_replicas
-        if a is None:
+        removing_replicas_list = o.removing_replicas
+        if removing_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(removing_replicas_list) < 17:
+            put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(removing_replicas_list) + 1))
+            put(write_numbers(removing_replicas_list, "i"))
         tags.append((3, b"".join(payload)))
     if o.adding_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.adding_replicas
-        if a is None:
+        adding_replicas_list = o.adding_replicas
+        if adding_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(adding_replicas_list) < 17:
+            put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(adding_replicas_list) + 1))
+            put(write_numbers(adding_replicas_list, "i"))
         tags.append((4, b"".join(payload)))
     if o.leader_recovery_state != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((5, b"".join(payload)))
@@ -422,73 +422,74 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.isr is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.isr
-        if a is None:
+        isr_list = o.isr
+        if isr_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(isr_list) < 17:
+            put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(isr_list) + 1))
+            put(write_numbers(isr_list, "i"))
         tags.append((0, b"".join(payload)))
     if o.leader != -2:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.leader))
         tags.append((1, b"".join(payload)))
     if o.replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.replicas
-        if a is None:
+        replicas_list = o.replicas
+        if replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(replicas_list) < 17:
+            put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(replicas_list) + 1))
+            put(write_numbers(replicas_list, "i"))
         tags.append((2, b"".join(payload)))
     if o.removing_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.removing_replicas
-        if a is None:
+        removing_replicas_list = o.removing_replicas
+        if removing_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(removing_replicas_list) < 17:
+            put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(removing_replicas_list) + 1))
+            put(write_numbers(removing_replicas_list, "i"))
         tags.append((3, b"".join(payload)))
     if o.adding_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.adding_replicas
-        if a is None:
+        adding_replicas_list = o.adding_replicas
+        if adding_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(adding_replicas_list) < 17:
+            put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(adding_replicas_list) + 1))
+            put(write_numbers(adding_replicas_list, "i"))
         tags.append((4, b"".join(payload)))
     if o.leader_recovery_state != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((5, b"".join(payload)))
     if o.directories is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.directories
-        n = 0 if a is None else len(a) + 1
+        directories_list = o.directories
+        n = 0 if directories_list is None else len(directories_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if directories_list:
+            for directories_list_element in directories_list:
+                put(_pack_16s(directories_list_element))
         tags.append((8, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i16s(o.partition_id, o.topic_id))
@@ -650,97 +651,98 @@ def _read_PartitionChangeRecord_2(data: bytes, pos: int) -> tuple[PartitionChang
 
 def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.isr is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.isr
-        if a is None:
+        isr_list = o.isr
+        if isr_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(isr_list) < 17:
+            put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(isr_list) + 1))
+            put(write_numbers(isr_list, "i"))
         tags.append((0, b"".join(payload)))
     if o.leader != -2:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.leader))
         tags.append((1, b"".join(payload)))
     if o.replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.replicas
-        if a is None:
+        replicas_list = o.replicas
+        if replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(replicas_list) < 17:
+            put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(replicas_list) + 1))
+            put(write_numbers(replicas_list, "i"))
         tags.append((2, b"".join(payload)))
     if o.removing_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.removing_replicas
-        if a is None:
+        removing_replicas_list = o.removing_replicas
+        if removing_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(removing_replicas_list) < 17:
+            put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(removing_replicas_list) + 1))
+            put(write_numbers(removing_replicas_list, "i"))
         tags.append((3, b"".join(payload)))
     if o.adding_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.adding_replicas
-        if a is None:
+        adding_replicas_list = o.adding_replicas
+        if adding_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(adding_replicas_list) < 17:
+            put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(adding_replicas_list) + 1))
+            put(write_numbers(adding_replicas_list, "i"))
         tags.append((4, b"".join(payload)))
     if o.leader_recovery_state != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((5, b"".join(payload)))
     if o.eligible_leader_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.eligible_leader_replicas
-        if a is None:
+        eligible_leader_replicas_list = o.eligible_leader_replicas
+        if eligible_leader_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(eligible_leader_replicas_list) < 17:
+            put(INT32_COMPACT[len(eligible_leader_replicas_list)](len(eligible_leader_replicas_list) + 1, *eligible_leader_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(eligible_leader_replicas_list) + 1))
+            put(write_numbers(eligible_leader_replicas_list, "i"))
         tags.append((6, b"".join(payload)))
     if o.last_known_elr is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.last_known_elr
-        if a is None:
+        last_known_elr_list = o.last_known_elr
+        if last_known_elr_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(last_known_elr_list) < 17:
+            put(INT32_COMPACT[len(last_known_elr_list)](len(last_known_elr_list) + 1, *last_known_elr_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(last_known_elr_list) + 1))
+            put(write_numbers(last_known_elr_list, "i"))
         tags.append((7, b"".join(payload)))
     if o.directories is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.directories
-        n = 0 if a is None else len(a) + 1
+        directories_list = o.directories
+        n = 0 if directories_list is None else len(directories_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if directories_list:
+            for directories_list_element in directories_list:
+                put(_pack_16s(directories_list_element))
         tags.append((8, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i16s(o.partition_id, o.topic_id))

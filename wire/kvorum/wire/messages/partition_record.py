@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -218,33 +217,34 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
     write(_pack_i16s(o.partition_id, o.topic_id))
-    a = o.replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+    replicas_list = o.replicas
+    if len(replicas_list) < 17:
+        write(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.isr
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(replicas_list) + 1))
+        write(write_numbers(replicas_list, "i"))
+    isr_list = o.isr
+    if len(isr_list) < 17:
+        write(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.removing_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(isr_list) + 1))
+        write(write_numbers(isr_list, "i"))
+    removing_replicas_list = o.removing_replicas
+    if len(removing_replicas_list) < 17:
+        write(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.adding_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(removing_replicas_list) + 1))
+        write(write_numbers(removing_replicas_list, "i"))
+    adding_replicas_list = o.adding_replicas
+    if len(adding_replicas_list) < 17:
+        write(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
+        write(write_uvarint(len(adding_replicas_list) + 1))
+        write(write_numbers(adding_replicas_list, "i"))
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.leader_recovery_state != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((0, b"".join(payload)))
@@ -359,43 +359,44 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
     write(_pack_i16s(o.partition_id, o.topic_id))
-    a = o.replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+    replicas_list = o.replicas
+    if len(replicas_list) < 17:
+        write(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.isr
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(replicas_list) + 1))
+        write(write_numbers(replicas_list, "i"))
+    isr_list = o.isr
+    if len(isr_list) < 17:
+        write(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.removing_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(isr_list) + 1))
+        write(write_numbers(isr_list, "i"))
+    removing_replicas_list = o.removing_replicas
+    if len(removing_replicas_list) < 17:
+        write(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.adding_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(removing_replicas_list) + 1))
+        write(write_numbers(removing_replicas_list, "i"))
+    adding_replicas_list = o.adding_replicas
+    if len(adding_replicas_list) < 17:
+        write(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.directories
-    n = len(a) + 1
+        write(write_uvarint(len(adding_replicas_list) + 1))
+        write(write_numbers(adding_replicas_list, "i"))
+    directories_list = o.directories
+    n = len(directories_list) + 1
     if n < 128:
         write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n))
     else:
         write(_pack_iii(o.leader, o.leader_epoch, o.partition_epoch))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            write(_pack_16s(e))
+    if directories_list:
+        for directories_list_element in directories_list:
+            write(_pack_16s(directories_list_element))
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.leader_recovery_state != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((0, b"".join(payload)))
@@ -533,69 +534,70 @@ def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int
 
 def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> None:
     write(_pack_i16s(o.partition_id, o.topic_id))
-    a = o.replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+    replicas_list = o.replicas
+    if len(replicas_list) < 17:
+        write(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.isr
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(replicas_list) + 1))
+        write(write_numbers(replicas_list, "i"))
+    isr_list = o.isr
+    if len(isr_list) < 17:
+        write(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.removing_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(isr_list) + 1))
+        write(write_numbers(isr_list, "i"))
+    removing_replicas_list = o.removing_replicas
+    if len(removing_replicas_list) < 17:
+        write(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.adding_replicas
-    if len(a) < 17:
-        write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(write_uvarint(len(removing_replicas_list) + 1))
+        write(write_numbers(removing_replicas_list, "i"))
+    adding_replicas_list = o.adding_replicas
+    if len(adding_replicas_list) < 17:
+        write(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
     else:
-        write(write_uvarint(len(a) + 1))
-        write(write_numbers(a, "i"))
-    a = o.directories
-    n = len(a) + 1
+        write(write_uvarint(len(adding_replicas_list) + 1))
+        write(write_numbers(adding_replicas_list, "i"))
+    directories_list = o.directories
+    n = len(directories_list) + 1
     if n < 128:
         write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n))
     else:
         write(_pack_iii(o.leader, o.leader_epoch, o.partition_epoch))
         write(write_uvarint(n))
-    if a:
-        for e in a:
-            write(_pack_16s(e))
+    if directories_list:
+        for directories_list_element in directories_list:
+            write(_pack_16s(directories_list_element))
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.leader_recovery_state != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((0, b"".join(payload)))
     if o.eligible_leader_replicas is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.eligible_leader_replicas
-        if a is None:
+        eligible_leader_replicas_list = o.eligible_leader_replicas
+        if eligible_leader_replicas_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(eligible_leader_replicas_list) < 17:
+            put(INT32_COMPACT[len(eligible_leader_replicas_list)](len(eligible_leader_replicas_list) + 1, *eligible_leader_replicas_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(eligible_leader_replicas_list) + 1))
+            put(write_numbers(eligible_leader_replicas_list, "i"))
         tags.append((1, b"".join(payload)))
     if o.last_known_elr is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.last_known_elr
-        if a is None:
+        last_known_elr_list = o.last_known_elr
+        if last_known_elr_list is None:
             put(b"\x00")
-        elif len(a) < 17:
-            put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        elif len(last_known_elr_list) < 17:
+            put(INT32_COMPACT[len(last_known_elr_list)](len(last_known_elr_list) + 1, *last_known_elr_list))
         else:
-            put(write_uvarint(len(a) + 1))
-            put(write_numbers(a, "i"))
+            put(write_uvarint(len(last_known_elr_list) + 1))
+            put(write_numbers(last_known_elr_list, "i"))
         tags.append((2, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

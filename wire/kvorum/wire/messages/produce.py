@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -130,8 +130,8 @@ class ProduceRequest(Message):
     MIN_VERSION = 3
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
-    TopicProduceData = ProduceRequestTopicProduceData
-    PartitionProduceData = ProduceRequestPartitionProduceData
+    TopicProduceData: TypeAlias = ProduceRequestTopicProduceData
+    PartitionProduceData: TypeAlias = ProduceRequestPartitionProduceData
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (3, 13), (3, 32767), None, (0, -1), None, False),
         ('acks', 'acks', 'int16', (3, 13), (0, -1), None, (0, -1), 0, False),
@@ -341,11 +341,11 @@ class ProduceResponse(Message):
     MIN_VERSION = 3
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
-    TopicProduceResponse = ProduceResponseTopicProduceResponse
-    NodeEndpoint = ProduceResponseNodeEndpoint
-    PartitionProduceResponse = ProduceResponsePartitionProduceResponse
-    BatchIndexAndErrorMessage = ProduceResponseBatchIndexAndErrorMessage
-    LeaderIdAndEpoch = ProduceResponseLeaderIdAndEpoch
+    TopicProduceResponse: TypeAlias = ProduceResponseTopicProduceResponse
+    NodeEndpoint: TypeAlias = ProduceResponseNodeEndpoint
+    PartitionProduceResponse: TypeAlias = ProduceResponsePartitionProduceResponse
+    BatchIndexAndErrorMessage: TypeAlias = ProduceResponseBatchIndexAndErrorMessage
+    LeaderIdAndEpoch: TypeAlias = ProduceResponseLeaderIdAndEpoch
     FIELDS = (
         ('responses', 'responses', '[]ProduceResponseTopicProduceResponse', (3, 13), (0, -1), None, (0, -1), (), False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 13), (0, -1), None, (0, -1), 0, True),
@@ -391,11 +391,11 @@ def _read_ProduceRequestPartitionProduceData_3(data: bytes, pos: int, count: int
 
 def _write_ProduceRequestPartitionProduceData_3(items: Iterable[ProduceRequestPartitionProduceData], write: Write, version: int) -> None:
     for o in items:
-        s = o.records
-        b = b"" if s is None else s
-        n = -1 if s is None else len(b)
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = -1 if records_value is None else len(blob)
         write(_pack_ii(o.index, n))
-        write(b)
+        write(blob)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -429,15 +429,15 @@ def _read_ProduceRequestPartitionProduceData_9(data: bytes, pos: int, count: int
 
 def _write_ProduceRequestPartitionProduceData_9(items: Iterable[ProduceRequestPartitionProduceData], write: Write, version: int) -> None:
     for o in items:
-        s = o.records
-        b = b"" if s is None else s
-        n = 0 if s is None else len(b) + 1
+        records_value = o.records
+        blob = b"" if records_value is None else records_value
+        n = 0 if records_value is None else len(blob) + 1
         if n < 128:
             write(_pack_iB(o.index, n))
         else:
             write(_pack_i(o.index))
             write(write_uvarint(n))
-        write(b)
+        write(blob)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -471,15 +471,15 @@ def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int) ->
 
 def _write_ProduceRequestTopicProduceData_3(items: Iterable[ProduceRequestTopicProduceData], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_data
-        n = len(a)
+        write(text)
+        partition_data_list = o.partition_data
+        n = len(partition_data_list)
         write(_pack_i(n))
-        if a:
-            _write_ProduceRequestPartitionProduceData_3(a, write, version)
+        if partition_data_list:
+            _write_ProduceRequestPartitionProduceData_3(partition_data_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -520,15 +520,15 @@ def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int) ->
 
 def _write_ProduceRequestTopicProduceData_9(items: Iterable[ProduceRequestTopicProduceData], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_data
-        n = len(a) + 1
+        write(text)
+        partition_data_list = o.partition_data
+        n = len(partition_data_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ProduceRequestPartitionProduceData_9(a, write, version)
+        if partition_data_list:
+            _write_ProduceRequestPartitionProduceData_9(partition_data_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -562,15 +562,15 @@ def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int) -
 
 def _write_ProduceRequestTopicProduceData_13(items: Iterable[ProduceRequestTopicProduceData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partition_data
-        n = len(a) + 1
+        partition_data_list = o.partition_data
+        n = len(partition_data_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ProduceRequestPartitionProduceData_9(a, write, version)
+        if partition_data_list:
+            _write_ProduceRequestPartitionProduceData_9(partition_data_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -602,16 +602,16 @@ def _read_ProduceRequest_3(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
 
 
 def _write_ProduceRequest_3(o: ProduceRequest, write: Write, version: int) -> None:
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = -1 if transactional_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topic_data
-    n = len(a)
+    write(text)
+    topic_data_list = o.topic_data
+    n = len(topic_data_list)
     write(_pack_hii(o.acks, o.timeout_ms, n))
-    if a:
-        _write_ProduceRequestTopicProduceData_3(a, write, version)
+    if topic_data_list:
+        _write_ProduceRequestTopicProduceData_3(topic_data_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -650,20 +650,20 @@ def _read_ProduceRequest_9(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
 
 
 def _write_ProduceRequest_9(o: ProduceRequest, write: Write, version: int) -> None:
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topic_data
-    n = len(a) + 1
+    write(text)
+    topic_data_list = o.topic_data
+    n = len(topic_data_list) + 1
     if n < 128:
         write(_pack_hiB(o.acks, o.timeout_ms, n))
     else:
         write(_pack_hi(o.acks, o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ProduceRequestTopicProduceData_9(a, write, version)
+    if topic_data_list:
+        _write_ProduceRequestTopicProduceData_9(topic_data_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -704,20 +704,20 @@ def _read_ProduceRequest_13(data: bytes, pos: int) -> tuple[ProduceRequest, int]
 
 
 def _write_ProduceRequest_13(o: ProduceRequest, write: Write, version: int) -> None:
-    s = o.transactional_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    transactional_id_value = o.transactional_id
+    text = b"" if transactional_id_value is None else transactional_id_value.encode()
+    n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topic_data
-    n = len(a) + 1
+    write(text)
+    topic_data_list = o.topic_data
+    n = len(topic_data_list) + 1
     if n < 128:
         write(_pack_hiB(o.acks, o.timeout_ms, n))
     else:
         write(_pack_hi(o.acks, o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ProduceRequestTopicProduceData_13(a, write, version)
+    if topic_data_list:
+        _write_ProduceRequestTopicProduceData_13(topic_data_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -769,11 +769,11 @@ def _read_ProduceResponseBatchIndexAndErrorMessage_8(data: bytes, pos: int, coun
 
 def _write_ProduceResponseBatchIndexAndErrorMessage_8(items: Iterable[ProduceResponseBatchIndexAndErrorMessage], write: Write, version: int) -> None:
     for o in items:
-        s = o.batch_index_error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        batch_index_error_message_value = o.batch_index_error_message
+        text = b"" if batch_index_error_message_value is None else batch_index_error_message_value.encode()
+        n = -1 if batch_index_error_message_value is None else len(text)
         write(_pack_ih(o.batch_index, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -806,15 +806,15 @@ def _read_ProduceResponseBatchIndexAndErrorMessage_9(data: bytes, pos: int, coun
 
 def _write_ProduceResponseBatchIndexAndErrorMessage_9(items: Iterable[ProduceResponseBatchIndexAndErrorMessage], write: Write, version: int) -> None:
     for o in items:
-        s = o.batch_index_error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        batch_index_error_message_value = o.batch_index_error_message
+        text = b"" if batch_index_error_message_value is None else batch_index_error_message_value.encode()
+        n = 0 if batch_index_error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.batch_index, n))
         else:
             write(_pack_i(o.batch_index))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -902,16 +902,16 @@ def _write_ProduceResponsePartitionProduceResponse_8(items: Iterable[ProduceResp
     for o in items:
         if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
             non_default("currentLeader", version)
-        a = o.record_errors
-        n = len(a)
+        record_errors_list = o.record_errors
+        n = len(record_errors_list)
         write(_pack_ihqqqi(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
-        if a:
-            _write_ProduceResponseBatchIndexAndErrorMessage_8(a, write, version)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        if record_errors_list:
+            _write_ProduceResponseBatchIndexAndErrorMessage_8(record_errors_list, write, version)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = -1 if error_message_value is None else len(text)
         write(_pack_h(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -957,20 +957,20 @@ def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResp
     for o in items:
         if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
             non_default("currentLeader", version)
-        a = o.record_errors
-        n = len(a) + 1
+        record_errors_list = o.record_errors
+        n = len(record_errors_list) + 1
         if n < 128:
             write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
         else:
             write(_pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
             write(write_uvarint(n))
-        if a:
-            _write_ProduceResponseBatchIndexAndErrorMessage_9(a, write, version)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        if record_errors_list:
+            _write_ProduceResponseBatchIndexAndErrorMessage_9(record_errors_list, write, version)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1036,23 +1036,24 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
 
 def _write_ProduceResponsePartitionProduceResponse_10(items: Iterable[ProduceResponsePartitionProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        a = o.record_errors
-        n = len(a) + 1
+        record_errors_list = o.record_errors
+        n = len(record_errors_list) + 1
         if n < 128:
             write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
         else:
             write(_pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
             write(write_uvarint(n))
-        if a:
-            _write_ProduceResponseBatchIndexAndErrorMessage_9(a, write, version)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        if record_errors_list:
+            _write_ProduceResponseBatchIndexAndErrorMessage_9(record_errors_list, write, version)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
             _write_ProduceResponseLeaderIdAndEpoch_10((o.current_leader,), put, version)
             tags.append((0, b"".join(payload)))
@@ -1099,23 +1100,23 @@ def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int) -> t
 
 def _write_ProduceResponseNodeEndpoint_10(items: Iterable[ProduceResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1149,15 +1150,15 @@ def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: in
 
 def _write_ProduceResponseTopicProduceResponse_3(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_responses
-        n = len(a)
+        write(text)
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list)
         write(_pack_i(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_3(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_3(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1189,15 +1190,15 @@ def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: in
 
 def _write_ProduceResponseTopicProduceResponse_5(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_responses
-        n = len(a)
+        write(text)
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list)
         write(_pack_i(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_5(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_5(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1229,15 +1230,15 @@ def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: in
 
 def _write_ProduceResponseTopicProduceResponse_8(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_responses
-        n = len(a)
+        write(text)
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list)
         write(_pack_i(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_8(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_8(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -1278,15 +1279,15 @@ def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: in
 
 def _write_ProduceResponseTopicProduceResponse_9(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_responses
-        n = len(a) + 1
+        write(text)
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_9(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_9(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1329,15 +1330,15 @@ def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: i
 
 def _write_ProduceResponseTopicProduceResponse_10(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_responses
-        n = len(a) + 1
+        write(text)
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_10(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_10(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1371,15 +1372,15 @@ def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: i
 
 def _write_ProduceResponseTopicProduceResponse_13(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        a = o.partition_responses
-        n = len(a) + 1
+        partition_responses_list = o.partition_responses
+        n = len(partition_responses_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ProduceResponsePartitionProduceResponse_10(a, write, version)
+        if partition_responses_list:
+            _write_ProduceResponsePartitionProduceResponse_10(partition_responses_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1406,11 +1407,11 @@ def _read_ProduceResponse_3(data: bytes, pos: int) -> tuple[ProduceResponse, int
 def _write_ProduceResponse_3(o: ProduceResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_i(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_3(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_3(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -1436,11 +1437,11 @@ def _read_ProduceResponse_5(data: bytes, pos: int) -> tuple[ProduceResponse, int
 def _write_ProduceResponse_5(o: ProduceResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_i(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_5(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_5(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -1466,11 +1467,11 @@ def _read_ProduceResponse_8(data: bytes, pos: int) -> tuple[ProduceResponse, int
 def _write_ProduceResponse_8(o: ProduceResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a)
+    responses_list = o.responses
+    n = len(responses_list)
     write(_pack_i(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_8(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_8(responses_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_i(o.throttle_time_ms))
@@ -1501,11 +1502,11 @@ def _read_ProduceResponse_9(data: bytes, pos: int) -> tuple[ProduceResponse, int
 def _write_ProduceResponse_9(o: ProduceResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_9(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_9(responses_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1565,20 +1566,21 @@ def _read_ProduceResponse_10(data: bytes, pos: int) -> tuple[ProduceResponse, in
 
 
 def _write_ProduceResponse_10(o: ProduceResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_10(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_10(responses_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ProduceResponseNodeEndpoint_10(a, put, version)
+        if node_endpoints_list:
+            _write_ProduceResponseNodeEndpoint_10(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))
@@ -1639,20 +1641,21 @@ def _read_ProduceResponse_13(data: bytes, pos: int) -> tuple[ProduceResponse, in
 
 
 def _write_ProduceResponse_13(o: ProduceResponse, write: Write, version: int) -> None:
-    a = o.responses
-    n = len(a) + 1
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ProduceResponseTopicProduceResponse_13(a, write, version)
+    if responses_list:
+        _write_ProduceResponseTopicProduceResponse_13(responses_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ProduceResponseNodeEndpoint_10(a, put, version)
+        if node_endpoints_list:
+            _write_ProduceResponseNodeEndpoint_10(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i(o.throttle_time_ms))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -92,7 +92,7 @@ class ProducerSnapshot(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 32768
-    ProducerEntry = ProducerSnapshotProducerEntry
+    ProducerEntry: TypeAlias = ProducerSnapshotProducerEntry
     FIELDS = (
         ('crc', 'crc', 'uint32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('producer_entries', 'producerEntries', '[]ProducerSnapshotProducerEntry', (1, 1), (0, -1), None, (0, -1), (), False),
@@ -145,11 +145,11 @@ def _read_ProducerSnapshot_1(data: bytes, pos: int) -> tuple[ProducerSnapshot, i
 
 
 def _write_ProducerSnapshot_1(o: ProducerSnapshot, write: Write, version: int) -> None:
-    a = o.producer_entries
-    n = len(a)
+    producer_entries_list = o.producer_entries
+    n = len(producer_entries_list)
     write(_pack_Ii(o.crc, n))
-    if a:
-        _write_ProducerSnapshotProducerEntry_1(a, write, version)
+    if producer_entries_list:
+        _write_ProducerSnapshotProducerEntry_1(producer_entries_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 

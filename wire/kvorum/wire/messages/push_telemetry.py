@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -124,14 +123,14 @@ def _read_PushTelemetryRequest_0(data: bytes, pos: int) -> tuple[PushTelemetryRe
 
 
 def _write_PushTelemetryRequest_0(o: PushTelemetryRequest, write: Write, version: int) -> None:
-    b = o.metrics
-    n = len(b) + 1
+    raw = o.metrics
+    n = len(raw) + 1
     if n < 128:
         write(_pack_16sitbB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n))
     else:
         write(_pack_16sitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type))
         write(write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -75,7 +75,7 @@ class QuorumStateData(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    Voter = QuorumStateDataVoter
+    Voter: TypeAlias = QuorumStateDataVoter
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), -1, False),
@@ -172,19 +172,19 @@ def _read_QuorumStateData_0(data: bytes, pos: int) -> tuple[QuorumStateData, int
 def _write_QuorumStateData_0(o: QuorumStateData, write: Write, version: int) -> None:
     if o.voted_directory_id != ZERO_UUID:
         non_default("votedDirectoryId", version)
-    b = o.cluster_id.encode()
-    n = len(b) + 1
+    text = o.cluster_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.current_voters
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    current_voters_list = o.current_voters
+    n = 0 if current_voters_list is None else len(current_voters_list) + 1
     if n < 128:
         write(_pack_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n))
     else:
         write(_pack_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset))
         write(write_uvarint(n))
-    if a:
-        _write_QuorumStateDataVoter_0(a, write, version)
+    if current_voters_list:
+        _write_QuorumStateDataVoter_0(current_voters_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

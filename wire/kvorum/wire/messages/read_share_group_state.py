@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -105,8 +105,8 @@ class ReadShareGroupStateRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ReadStateData = ReadShareGroupStateRequestReadStateData
-    PartitionData = ReadShareGroupStateRequestPartitionData
+    ReadStateData: TypeAlias = ReadShareGroupStateRequestReadStateData
+    PartitionData: TypeAlias = ReadShareGroupStateRequestPartitionData
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]ReadShareGroupStateRequestReadStateData', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -241,9 +241,9 @@ class ReadShareGroupStateResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ReadStateResult = ReadShareGroupStateResponseReadStateResult
-    PartitionResult = ReadShareGroupStateResponsePartitionResult
-    StateBatch = ReadShareGroupStateResponseStateBatch
+    ReadStateResult: TypeAlias = ReadShareGroupStateResponseReadStateResult
+    PartitionResult: TypeAlias = ReadShareGroupStateResponsePartitionResult
+    StateBatch: TypeAlias = ReadShareGroupStateResponseStateBatch
     FIELDS = (
         ('results', 'results', '[]ReadShareGroupStateResponseReadStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -307,15 +307,15 @@ def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count
 
 def _write_ReadShareGroupStateRequestReadStateData_0(items: Iterable[ReadShareGroupStateRequestReadStateData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_ReadShareGroupStateRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -353,15 +353,15 @@ def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[ReadShare
 
 
 def _write_ReadShareGroupStateRequest_0(o: ReadShareGroupStateRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ReadShareGroupStateRequestReadStateData_0(a, write, version)
+    if topics_list:
+        _write_ReadShareGroupStateRequestReadStateData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -429,24 +429,24 @@ def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, co
 
 def _write_ReadShareGroupStateResponsePartitionResult_0(items: Iterable[ReadShareGroupStateResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
-        a = o.state_batches
-        n = len(a) + 1
+        write(text)
+        state_batches_list = o.state_batches
+        n = len(state_batches_list) + 1
         if n < 128:
             write(_pack_iqB(o.state_epoch, o.start_offset, n))
         else:
             write(_pack_iq(o.state_epoch, o.start_offset))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateResponseStateBatch_0(a, write, version)
+        if state_batches_list:
+            _write_ReadShareGroupStateResponseStateBatch_0(state_batches_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -479,15 +479,15 @@ def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, co
 
 def _write_ReadShareGroupStateResponseReadStateResult_0(items: Iterable[ReadShareGroupStateResponseReadStateResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateResponsePartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_ReadShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -516,11 +516,11 @@ def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[ReadShar
 
 
 def _write_ReadShareGroupStateResponse_0(o: ReadShareGroupStateResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ReadShareGroupStateResponseReadStateResult_0(a, write, version)
+    if results_list:
+        _write_ReadShareGroupStateResponseReadStateResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

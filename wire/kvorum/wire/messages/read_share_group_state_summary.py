@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -105,8 +105,8 @@ class ReadShareGroupStateSummaryRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    ReadStateSummaryData = ReadShareGroupStateSummaryRequestReadStateSummaryData
-    PartitionData = ReadShareGroupStateSummaryRequestPartitionData
+    ReadStateSummaryData: TypeAlias = ReadShareGroupStateSummaryRequestReadStateSummaryData
+    PartitionData: TypeAlias = ReadShareGroupStateSummaryRequestPartitionData
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]ReadShareGroupStateSummaryRequestReadStateSummaryData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -211,8 +211,8 @@ class ReadShareGroupStateSummaryResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    ReadStateSummaryResult = ReadShareGroupStateSummaryResponseReadStateSummaryResult
-    PartitionResult = ReadShareGroupStateSummaryResponsePartitionResult
+    ReadStateSummaryResult: TypeAlias = ReadShareGroupStateSummaryResponseReadStateSummaryResult
+    PartitionResult: TypeAlias = ReadShareGroupStateSummaryResponsePartitionResult
     FIELDS = (
         ('results', 'results', '[]ReadShareGroupStateSummaryResponseReadStateSummaryResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
@@ -276,15 +276,15 @@ def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, p
 
 def _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(items: Iterable[ReadShareGroupStateSummaryRequestReadStateSummaryData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateSummaryRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_ReadShareGroupStateSummaryRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -322,15 +322,15 @@ def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int) -> tuple[Re
 
 
 def _write_ReadShareGroupStateSummaryRequest_0(o: ReadShareGroupStateSummaryRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(a, write, version)
+    if topics_list:
+        _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -366,15 +366,15 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: 
 
 def _write_ReadShareGroupStateSummaryResponsePartitionResult_0(items: Iterable[ReadShareGroupStateSummaryResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_iiq(o.state_epoch, o.leader_epoch, o.start_offset))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -410,15 +410,15 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: 
 
 def _write_ReadShareGroupStateSummaryResponsePartitionResult_1(items: Iterable[ReadShareGroupStateSummaryResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_iiqi(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -452,15 +452,15 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes
 
 def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(items: Iterable[ReadShareGroupStateSummaryResponseReadStateSummaryResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateSummaryResponsePartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_ReadShareGroupStateSummaryResponsePartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -493,15 +493,15 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes
 
 def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(items: Iterable[ReadShareGroupStateSummaryResponseReadStateSummaryResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ReadShareGroupStateSummaryResponsePartitionResult_1(a, write, version)
+        if partitions_list:
+            _write_ReadShareGroupStateSummaryResponsePartitionResult_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -530,11 +530,11 @@ def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int) -> tuple[R
 
 
 def _write_ReadShareGroupStateSummaryResponse_0(o: ReadShareGroupStateSummaryResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(a, write, version)
+    if results_list:
+        _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -563,11 +563,11 @@ def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int) -> tuple[R
 
 
 def _write_ReadShareGroupStateSummaryResponse_1(o: ReadShareGroupStateSummaryResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(a, write, version)
+    if results_list:
+        _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -137,8 +137,8 @@ class RegisterBrokerRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 0
-    BrokerEndpoint = RegisterBrokerRecordBrokerEndpoint
-    BrokerFeature = RegisterBrokerRecordBrokerFeature
+    BrokerEndpoint: TypeAlias = RegisterBrokerRecordBrokerEndpoint
+    BrokerFeature: TypeAlias = RegisterBrokerRecordBrokerFeature
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('is_migrating_zk_broker', 'isMigratingZkBroker', 'bool', (2, 4), (0, -1), None, (0, -1), False, False),
@@ -218,10 +218,10 @@ def _read_RegisterBrokerRecordBrokerFeature_0(data: bytes, pos: int, count: int)
 
 def _write_RegisterBrokerRecordBrokerFeature_0(items: Iterable[RegisterBrokerRecordBrokerFeature], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.min_supported_version, o.max_supported_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -263,14 +263,14 @@ def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int
 
 def _write_RegisterBrokerRecordBrokerEndpoint_0(items: Iterable[RegisterBrokerRecordBrokerEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_Hh(o.port, o.security_protocol))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -334,25 +334,25 @@ def _write_RegisterBrokerRecord_0(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n))
     else:
         write(_pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_RegisterBrokerRecordBrokerFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.fenced))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -413,25 +413,25 @@ def _write_RegisterBrokerRecord_1(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n))
     else:
         write(_pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_RegisterBrokerRecordBrokerFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -489,25 +489,25 @@ def _write_RegisterBrokerRecord_2(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
     else:
         write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_RegisterBrokerRecordBrokerFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -597,35 +597,36 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int) -> tuple[RegisterBrokerR
 def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version: int) -> None:
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
     else:
         write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_RegisterBrokerRecordBrokerFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.log_dirs
-        n = len(a) + 1
+        log_dirs_list = o.log_dirs
+        n = len(log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if log_dirs_list:
+            for log_dirs_list_element in log_dirs_list:
+                put(_pack_16s(log_dirs_list_element))
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))
@@ -728,45 +729,46 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int) -> tuple[RegisterBrokerR
 
 
 def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version: int) -> None:
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
     else:
         write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterBrokerRecordBrokerFeature_0(a, write, version)
-    s = o.rack
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if features_list:
+        _write_RegisterBrokerRecordBrokerFeature_0(features_list, write, version)
+    rack_value = o.rack
+    text = b"" if rack_value is None else rack_value.encode()
+    n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.log_dirs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.log_dirs
-        n = len(a) + 1
+        log_dirs_list = o.log_dirs
+        n = len(log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if log_dirs_list:
+            for log_dirs_list_element in log_dirs_list:
+                put(_pack_16s(log_dirs_list_element))
         tags.append((0, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.cordoned_log_dirs
-        n = 0 if a is None else len(a) + 1
+        cordoned_log_dirs_list = o.cordoned_log_dirs
+        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                put(_pack_16s(e))
+        if cordoned_log_dirs_list:
+            for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
+                put(_pack_16s(cordoned_log_dirs_list_element))
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))

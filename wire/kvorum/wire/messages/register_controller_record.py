@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -117,8 +117,8 @@ class RegisterControllerRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    ControllerEndpoint = RegisterControllerRecordControllerEndpoint
-    ControllerFeature = RegisterControllerRecordControllerFeature
+    ControllerEndpoint: TypeAlias = RegisterControllerRecordControllerEndpoint
+    ControllerFeature: TypeAlias = RegisterControllerRecordControllerFeature
     FIELDS = (
         ('controller_id', 'controllerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('incarnation_id', 'incarnationId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
@@ -174,10 +174,10 @@ def _read_RegisterControllerRecordControllerFeature_0(data: bytes, pos: int, cou
 
 def _write_RegisterControllerRecordControllerFeature_0(items: Iterable[RegisterControllerRecordControllerFeature], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hh(o.min_supported_version, o.max_supported_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -219,14 +219,14 @@ def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, co
 
 def _write_RegisterControllerRecordControllerEndpoint_0(items: Iterable[RegisterControllerRecordControllerEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_Hh(o.port, o.security_protocol))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -266,20 +266,20 @@ def _read_RegisterControllerRecord_0(data: bytes, pos: int) -> tuple[RegisterCon
 
 
 def _write_RegisterControllerRecord_0(o: RegisterControllerRecord, write: Write, version: int) -> None:
-    a = o.end_points
-    n = len(a) + 1
+    end_points_list = o.end_points
+    n = len(end_points_list) + 1
     if n < 128:
         write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n))
     else:
         write(_pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready))
         write(write_uvarint(n))
-    if a:
-        _write_RegisterControllerRecordControllerEndpoint_0(a, write, version)
-    a = o.features
-    n = len(a) + 1
+    if end_points_list:
+        _write_RegisterControllerRecordControllerEndpoint_0(end_points_list, write, version)
+    features_list = o.features
+    n = len(features_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_RegisterControllerRecordControllerFeature_0(a, write, version)
+    if features_list:
+        _write_RegisterControllerRecordControllerFeature_0(features_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -151,9 +151,9 @@ class RemoteLogSegmentMetadataRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry
-    SegmentLeaderEpochEntry = RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry
-    TopicIdPartitionEntry = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry
+    RemoteLogSegmentIdEntry: TypeAlias = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry
+    SegmentLeaderEpochEntry: TypeAlias = RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry
+    TopicIdPartitionEntry: TypeAlias = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry
     FIELDS = (
         ('remote_log_segment_id', 'remoteLogSegmentId', 'RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry', (0, 0), (0, -1), None, (0, -1), (), False),
         ('start_offset', 'startOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -233,10 +233,10 @@ def _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos
 
 def _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(items: Iterable[RemoteLogSegmentMetadataRecordTopicIdPartitionEntry], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -350,27 +350,28 @@ def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int) -> tuple[Remot
 
 def _write_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, write: Write, version: int) -> None:
     _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0((o.remote_log_segment_id,), write, version)
-    a = o.segment_leader_epochs
-    n = len(a) + 1
+    segment_leader_epochs_list = o.segment_leader_epochs
+    n = len(segment_leader_epochs_list) + 1
     if n < 128:
         write(_pack_qqiqqB(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n))
     else:
         write(_pack_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
         write(write_uvarint(n))
-    if a:
-        _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(a, write, version)
-    s = o.custom_metadata
-    b = b"" if s is None else s
-    n = 0 if s is None else len(b) + 1
+    if segment_leader_epochs_list:
+        _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(segment_leader_epochs_list, write, version)
+    custom_metadata_value = o.custom_metadata
+    raw = b"" if custom_metadata_value is None else custom_metadata_value
+    n = 0 if custom_metadata_value is None else len(raw) + 1
     if n < 128:
         write(_pack_iB(o.segment_size_in_bytes, n))
     else:
         write(_pack_i(o.segment_size_in_bytes))
         write(write_uvarint(n))
-    write(b)
+    write(raw)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.txn_index_empty is not False:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_t(o.txn_index_empty))
         tags.append((0, b"".join(payload)))

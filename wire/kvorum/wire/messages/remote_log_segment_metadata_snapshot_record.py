@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,7 +87,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    SegmentLeaderEpochEntry = RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry
+    SegmentLeaderEpochEntry: TypeAlias = RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry
     FIELDS = (
         ('segment_id', 'segmentId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('start_offset', 'startOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -221,27 +221,28 @@ def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int) -> tup
 
 
 def _write_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, write: Write, version: int) -> None:
-    a = o.segment_leader_epochs
-    n = len(a) + 1
+    segment_leader_epochs_list = o.segment_leader_epochs
+    n = len(segment_leader_epochs_list) + 1
     if n < 128:
         write(_pack_16sqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n))
     else:
         write(_pack_16sqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
         write(write_uvarint(n))
-    if a:
-        _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(a, write, version)
-    s = o.custom_metadata
-    b = b"" if s is None else s
-    n = 0 if s is None else len(b) + 1
+    if segment_leader_epochs_list:
+        _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(segment_leader_epochs_list, write, version)
+    custom_metadata_value = o.custom_metadata
+    raw = b"" if custom_metadata_value is None else custom_metadata_value
+    n = 0 if custom_metadata_value is None else len(raw) + 1
     if n < 128:
         write(_pack_iB(o.segment_size_in_bytes, n))
     else:
         write(_pack_i(o.segment_size_in_bytes))
         write(write_uvarint(n))
-    write(b)
+    write(raw)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.txn_index_empty is not False:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_t(o.txn_index_empty))
         tags.append((0, b"".join(payload)))

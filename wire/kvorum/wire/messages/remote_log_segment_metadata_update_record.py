@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     Message,
@@ -109,8 +109,8 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry
-    TopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry
+    RemoteLogSegmentIdEntry: TypeAlias = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry
+    TopicIdPartitionEntry: TypeAlias = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry
     FIELDS = (
         ('remote_log_segment_id', 'remoteLogSegmentId', 'RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry', (0, 0), (0, -1), None, (0, -1), (), False),
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -166,10 +166,10 @@ def _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data: byte
 
 def _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(items: Iterable[RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -228,15 +228,15 @@ def _read_RemoteLogSegmentMetadataUpdateRecord_0(data: bytes, pos: int) -> tuple
 
 def _write_RemoteLogSegmentMetadataUpdateRecord_0(o: RemoteLogSegmentMetadataUpdateRecord, write: Write, version: int) -> None:
     _write_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0((o.remote_log_segment_id,), write, version)
-    s = o.custom_metadata
-    b = b"" if s is None else s
-    n = 0 if s is None else len(b) + 1
+    custom_metadata_value = o.custom_metadata
+    raw = b"" if custom_metadata_value is None else custom_metadata_value
+    n = 0 if custom_metadata_value is None else len(raw) + 1
     if n < 128:
         write(_pack_iqB(o.broker_id, o.event_timestamp_ms, n))
     else:
         write(_pack_iq(o.broker_id, o.event_timestamp_ms))
         write(write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_b(o.remote_log_segment_state))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     Message,
@@ -75,7 +75,7 @@ class RemotePartitionDeleteMetadataRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry
+    TopicIdPartitionEntry: TypeAlias = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry
     FIELDS = (
         ('topic_id_partition', 'topicIdPartition', 'RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry', (0, 0), (0, -1), None, (0, -1), (), False),
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -127,10 +127,10 @@ def _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data: bytes
 
 def _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(items: Iterable[RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)

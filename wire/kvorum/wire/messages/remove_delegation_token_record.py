@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -67,10 +66,10 @@ def _read_RemoveDelegationTokenRecord_0(data: bytes, pos: int) -> tuple[RemoveDe
 
 
 def _write_RemoveDelegationTokenRecord_0(o: RemoveDelegationTokenRecord, write: Write, version: int) -> None:
-    b = o.token_id.encode()
-    n = len(b) + 1
+    text = o.token_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -123,11 +122,11 @@ def _read_RemoveRaftVoterRequest_0(data: bytes, pos: int) -> tuple[RemoveRaftVot
 
 
 def _write_RemoveRaftVoterRequest_0(o: RemoveRaftVoterRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_i16s(o.voter_id, o.voter_directory_id))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -159,15 +158,15 @@ def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int) -> tuple[RemoveRaftVo
 
 
 def _write_RemoveRaftVoterResponse_0(o: RemoveRaftVoterResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -80,11 +79,11 @@ def _read_RequestHeader_1(data: bytes, pos: int) -> tuple[RequestHeader, int]:
 
 
 def _write_RequestHeader_1(o: RequestHeader, write: Write, version: int) -> None:
-    s = o.client_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    client_id_value = o.client_id
+    text = b"" if client_id_value is None else client_id_value.encode()
+    n = -1 if client_id_value is None else len(text)
     write(_pack_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -111,11 +110,11 @@ def _read_RequestHeader_2(data: bytes, pos: int) -> tuple[RequestHeader, int]:
 
 
 def _write_RequestHeader_2(o: RequestHeader, write: Write, version: int) -> None:
-    s = o.client_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    client_id_value = o.client_id
+    text = b"" if client_id_value is None else client_id_value.encode()
+    n = -1 if client_id_value is None else len(text)
     write(_pack_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

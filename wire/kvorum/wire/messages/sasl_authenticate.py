@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -116,10 +115,10 @@ def _read_SaslAuthenticateRequest_0(data: bytes, pos: int) -> tuple[SaslAuthenti
 
 
 def _write_SaslAuthenticateRequest_0(o: SaslAuthenticateRequest, write: Write, version: int) -> None:
-    b = o.auth_bytes
-    n = len(b)
+    raw = o.auth_bytes
+    n = len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -145,10 +144,10 @@ def _read_SaslAuthenticateRequest_2(data: bytes, pos: int) -> tuple[SaslAuthenti
 
 
 def _write_SaslAuthenticateRequest_2(o: SaslAuthenticateRequest, write: Write, version: int) -> None:
-    b = o.auth_bytes
-    n = len(b) + 1
+    raw = o.auth_bytes
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -181,15 +180,15 @@ def _read_SaslAuthenticateResponse_0(data: bytes, pos: int) -> tuple[SaslAuthent
 
 
 def _write_SaslAuthenticateResponse_0(o: SaslAuthenticateResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = -1 if error_message_value is None else len(text)
     write(_pack_hh(o.error_code, n))
-    write(b)
-    b = o.auth_bytes
-    n = len(b)
+    write(text)
+    raw = o.auth_bytes
+    n = len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -221,15 +220,15 @@ def _read_SaslAuthenticateResponse_1(data: bytes, pos: int) -> tuple[SaslAuthent
 
 
 def _write_SaslAuthenticateResponse_1(o: SaslAuthenticateResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = -1 if error_message_value is None else len(text)
     write(_pack_hh(o.error_code, n))
-    write(b)
-    b = o.auth_bytes
-    n = len(b)
+    write(text)
+    raw = o.auth_bytes
+    n = len(raw)
     write(_pack_i(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_q(o.session_lifetime_ms))
@@ -268,19 +267,19 @@ def _read_SaslAuthenticateResponse_2(data: bytes, pos: int) -> tuple[SaslAuthent
 
 
 def _write_SaslAuthenticateResponse_2(o: SaslAuthenticateResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.auth_bytes
-    n = len(b) + 1
+    write(text)
+    raw = o.auth_bytes
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_q(o.session_lifetime_ms))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -93,10 +92,10 @@ def _read_SaslHandshakeRequest_0(data: bytes, pos: int) -> tuple[SaslHandshakeRe
 
 
 def _write_SaslHandshakeRequest_0(o: SaslHandshakeRequest, write: Write, version: int) -> None:
-    b = o.mechanism.encode()
-    n = len(b)
+    text = o.mechanism.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -125,15 +124,15 @@ def _read_SaslHandshakeResponse_0(data: bytes, pos: int) -> tuple[SaslHandshakeR
 
 
 def _write_SaslHandshakeResponse_0(o: SaslHandshakeResponse, write: Write, version: int) -> None:
-    a = o.mechanisms
-    n = len(a)
+    mechanisms_list = o.mechanisms
+    n = len(mechanisms_list)
     write(_pack_hi(o.error_code, n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b)
+    if mechanisms_list:
+        for mechanisms_list_element in mechanisms_list:
+            text = mechanisms_list_element.encode()
+            n = len(text)
             write(_pack_h(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 

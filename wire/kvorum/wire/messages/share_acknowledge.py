@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -144,9 +144,9 @@ class ShareAcknowledgeRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    AcknowledgeTopic = ShareAcknowledgeRequestAcknowledgeTopic
-    AcknowledgePartition = ShareAcknowledgeRequestAcknowledgePartition
-    AcknowledgementBatch = ShareAcknowledgeRequestAcknowledgementBatch
+    AcknowledgeTopic: TypeAlias = ShareAcknowledgeRequestAcknowledgeTopic
+    AcknowledgePartition: TypeAlias = ShareAcknowledgeRequestAcknowledgePartition
+    AcknowledgementBatch: TypeAlias = ShareAcknowledgeRequestAcknowledgementBatch
     FIELDS = (
         ('group_id', 'groupId', 'string', (1, 2), (0, 32767), None, (0, -1), None, False),
         ('member_id', 'memberId', 'string', (1, 2), (0, 32767), None, (0, -1), '', False),
@@ -313,10 +313,10 @@ class ShareAcknowledgeResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    ShareAcknowledgeTopicResponse = ShareAcknowledgeResponseShareAcknowledgeTopicResponse
-    NodeEndpoint = ShareAcknowledgeResponseNodeEndpoint
-    PartitionData = ShareAcknowledgeResponsePartitionData
-    LeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch
+    ShareAcknowledgeTopicResponse: TypeAlias = ShareAcknowledgeResponseShareAcknowledgeTopicResponse
+    NodeEndpoint: TypeAlias = ShareAcknowledgeResponseNodeEndpoint
+    PartitionData: TypeAlias = ShareAcknowledgeResponsePartitionData
+    LeaderIdAndEpoch: TypeAlias = ShareAcknowledgeResponseLeaderIdAndEpoch
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
@@ -376,15 +376,15 @@ def _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data: bytes, pos: int, c
 
 def _write_ShareAcknowledgeRequestAcknowledgementBatch_1(items: Iterable[ShareAcknowledgeRequestAcknowledgementBatch], write: Write, version: int) -> None:
     for o in items:
-        a = o.acknowledge_types
-        n = len(a) + 1
+        acknowledge_types_list = o.acknowledge_types
+        n = len(acknowledge_types_list) + 1
         if n < 128:
             write(_pack_qqB(o.first_offset, o.last_offset, n))
         else:
             write(_pack_qq(o.first_offset, o.last_offset))
             write(write_uvarint(n))
-        if a:
-            write(write_numbers(a, "b"))
+        if acknowledge_types_list:
+            write(write_numbers(acknowledge_types_list, "b"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -417,15 +417,15 @@ def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, c
 
 def _write_ShareAcknowledgeRequestAcknowledgePartition_1(items: Iterable[ShareAcknowledgeRequestAcknowledgePartition], write: Write, version: int) -> None:
     for o in items:
-        a = o.acknowledgement_batches
-        n = len(a) + 1
+        acknowledgement_batches_list = o.acknowledgement_batches
+        n = len(acknowledgement_batches_list) + 1
         if n < 128:
             write(_pack_iB(o.partition_index, n))
         else:
             write(_pack_i(o.partition_index))
             write(write_uvarint(n))
-        if a:
-            _write_ShareAcknowledgeRequestAcknowledgementBatch_1(a, write, version)
+        if acknowledgement_batches_list:
+            _write_ShareAcknowledgeRequestAcknowledgementBatch_1(acknowledgement_batches_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -458,15 +458,15 @@ def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count
 
 def _write_ShareAcknowledgeRequestAcknowledgeTopic_1(items: Iterable[ShareAcknowledgeRequestAcknowledgeTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ShareAcknowledgeRequestAcknowledgePartition_1(a, write, version)
+        if partitions_list:
+            _write_ShareAcknowledgeRequestAcknowledgePartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -522,25 +522,25 @@ def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int) -> tuple[ShareAcknowl
 def _write_ShareAcknowledgeRequest_1(o: ShareAcknowledgeRequest, write: Write, version: int) -> None:
     if o.is_renew_ack is not False:
         non_default("isRenewAck", version)
-    s = o.group_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    group_id_value = o.group_id
+    text = b"" if group_id_value is None else group_id_value.encode()
+    n = 0 if group_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.member_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    member_id_value = o.member_id
+    text = b"" if member_id_value is None else member_id_value.encode()
+    n = 0 if member_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.share_session_epoch, n))
     else:
         write(_pack_i(o.share_session_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeRequestAcknowledgeTopic_1(a, write, version)
+    if topics_list:
+        _write_ShareAcknowledgeRequestAcknowledgeTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -593,25 +593,25 @@ def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int) -> tuple[ShareAcknowl
 
 
 def _write_ShareAcknowledgeRequest_2(o: ShareAcknowledgeRequest, write: Write, version: int) -> None:
-    s = o.group_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    group_id_value = o.group_id
+    text = b"" if group_id_value is None else group_id_value.encode()
+    n = 0 if group_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.member_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    member_id_value = o.member_id
+    text = b"" if member_id_value is None else member_id_value.encode()
+    n = 0 if member_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_itB(o.share_session_epoch, o.is_renew_ack, n))
     else:
         write(_pack_it(o.share_session_epoch, o.is_renew_ack))
         write(write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeRequestAcknowledgeTopic_1(a, write, version)
+    if topics_list:
+        _write_ShareAcknowledgeRequestAcknowledgeTopic_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -670,15 +670,15 @@ def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: 
 
 def _write_ShareAcknowledgeResponsePartitionData_1(items: Iterable[ShareAcknowledgeResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         _write_ShareAcknowledgeResponseLeaderIdAndEpoch_1((o.current_leader,), write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
@@ -723,23 +723,23 @@ def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: i
 
 def _write_ShareAcknowledgeResponseNodeEndpoint_1(items: Iterable[ShareAcknowledgeResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -772,15 +772,15 @@ def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, p
 
 def _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(items: Iterable[ShareAcknowledgeResponseShareAcknowledgeTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ShareAcknowledgeResponsePartitionData_1(a, write, version)
+        if partitions_list:
+            _write_ShareAcknowledgeResponsePartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -832,25 +832,25 @@ def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int) -> tuple[ShareAcknow
 
 
 def _write_ShareAcknowledgeResponse_1(o: ShareAcknowledgeResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(a, write, version)
-    a = o.node_endpoints
-    n = len(a) + 1
+    if responses_list:
+        _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(responses_list, write, version)
+    node_endpoints_list = o.node_endpoints
+    n = len(node_endpoints_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeResponseNodeEndpoint_1(a, write, version)
+    if node_endpoints_list:
+        _write_ShareAcknowledgeResponseNodeEndpoint_1(node_endpoints_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -901,29 +901,29 @@ def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int) -> tuple[ShareAcknow
 
 
 def _write_ShareAcknowledgeResponse_2(o: ShareAcknowledgeResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.acquisition_lock_timeout_ms, n))
     else:
         write(_pack_i(o.acquisition_lock_timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(a, write, version)
-    a = o.node_endpoints
-    n = len(a) + 1
+    if responses_list:
+        _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(responses_list, write, version)
+    node_endpoints_list = o.node_endpoints
+    n = len(node_endpoints_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareAcknowledgeResponseNodeEndpoint_1(a, write, version)
+    if node_endpoints_list:
+        _write_ShareAcknowledgeResponseNodeEndpoint_1(node_endpoints_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

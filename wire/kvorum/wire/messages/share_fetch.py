@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -193,10 +193,10 @@ class ShareFetchRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    FetchTopic = ShareFetchRequestFetchTopic
-    ForgottenTopic = ShareFetchRequestForgottenTopic
-    FetchPartition = ShareFetchRequestFetchPartition
-    AcknowledgementBatch = ShareFetchRequestAcknowledgementBatch
+    FetchTopic: TypeAlias = ShareFetchRequestFetchTopic
+    ForgottenTopic: TypeAlias = ShareFetchRequestForgottenTopic
+    FetchPartition: TypeAlias = ShareFetchRequestFetchPartition
+    AcknowledgementBatch: TypeAlias = ShareFetchRequestAcknowledgementBatch
     FIELDS = (
         ('group_id', 'groupId', 'string', (1, 2), (0, 32767), None, (0, -1), None, False),
         ('member_id', 'memberId', 'string', (1, 2), (0, 32767), None, (0, -1), '', False),
@@ -441,11 +441,11 @@ class ShareFetchResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    ShareFetchableTopicResponse = ShareFetchResponseShareFetchableTopicResponse
-    NodeEndpoint = ShareFetchResponseNodeEndpoint
-    PartitionData = ShareFetchResponsePartitionData
-    LeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch
-    AcquiredRecords = ShareFetchResponseAcquiredRecords
+    ShareFetchableTopicResponse: TypeAlias = ShareFetchResponseShareFetchableTopicResponse
+    NodeEndpoint: TypeAlias = ShareFetchResponseNodeEndpoint
+    PartitionData: TypeAlias = ShareFetchResponsePartitionData
+    LeaderIdAndEpoch: TypeAlias = ShareFetchResponseLeaderIdAndEpoch
+    AcquiredRecords: TypeAlias = ShareFetchResponseAcquiredRecords
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
@@ -505,15 +505,15 @@ def _read_ShareFetchRequestAcknowledgementBatch_1(data: bytes, pos: int, count: 
 
 def _write_ShareFetchRequestAcknowledgementBatch_1(items: Iterable[ShareFetchRequestAcknowledgementBatch], write: Write, version: int) -> None:
     for o in items:
-        a = o.acknowledge_types
-        n = len(a) + 1
+        acknowledge_types_list = o.acknowledge_types
+        n = len(acknowledge_types_list) + 1
         if n < 128:
             write(_pack_qqB(o.first_offset, o.last_offset, n))
         else:
             write(_pack_qq(o.first_offset, o.last_offset))
             write(write_uvarint(n))
-        if a:
-            write(write_numbers(a, "b"))
+        if acknowledge_types_list:
+            write(write_numbers(acknowledge_types_list, "b"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -549,15 +549,15 @@ def _write_ShareFetchRequestFetchPartition_1(items: Iterable[ShareFetchRequestFe
     for o in items:
         if o.partition_max_bytes != 0:
             non_default("partitionMaxBytes", version)
-        a = o.acknowledgement_batches
-        n = len(a) + 1
+        acknowledgement_batches_list = o.acknowledgement_batches
+        n = len(acknowledgement_batches_list) + 1
         if n < 128:
             write(_pack_iB(o.partition_index, n))
         else:
             write(_pack_i(o.partition_index))
             write(write_uvarint(n))
-        if a:
-            _write_ShareFetchRequestAcknowledgementBatch_1(a, write, version)
+        if acknowledgement_batches_list:
+            _write_ShareFetchRequestAcknowledgementBatch_1(acknowledgement_batches_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -593,12 +593,12 @@ def _read_ShareFetchRequestForgottenTopic_1(data: bytes, pos: int, count: int) -
 def _write_ShareFetchRequestForgottenTopic_1(items: Iterable[ShareFetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -631,15 +631,15 @@ def _read_ShareFetchRequestFetchTopic_1(data: bytes, pos: int, count: int) -> tu
 
 def _write_ShareFetchRequestFetchTopic_1(items: Iterable[ShareFetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ShareFetchRequestFetchPartition_1(a, write, version)
+        if partitions_list:
+            _write_ShareFetchRequestFetchPartition_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -706,30 +706,30 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int) -> tuple[ShareFetchRequest,
 def _write_ShareFetchRequest_1(o: ShareFetchRequest, write: Write, version: int) -> None:
     if o.is_renew_ack is not False:
         non_default("isRenewAck", version)
-    s = o.group_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    group_id_value = o.group_id
+    text = b"" if group_id_value is None else group_id_value.encode()
+    n = 0 if group_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.member_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    member_id_value = o.member_id
+    text = b"" if member_id_value is None else member_id_value.encode()
+    n = 0 if member_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n))
     else:
         write(_pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size))
         write(write_uvarint(n))
-    if a:
-        _write_ShareFetchRequestFetchTopic_1(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_ShareFetchRequestFetchTopic_1(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareFetchRequestForgottenTopic_1(a, write, version)
+    if forgotten_topics_data_list:
+        _write_ShareFetchRequestForgottenTopic_1(forgotten_topics_data_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -792,30 +792,30 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int) -> tuple[ShareFetchRequest,
 
 
 def _write_ShareFetchRequest_2(o: ShareFetchRequest, write: Write, version: int) -> None:
-    s = o.group_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    group_id_value = o.group_id
+    text = b"" if group_id_value is None else group_id_value.encode()
+    n = 0 if group_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.member_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    member_id_value = o.member_id
+    text = b"" if member_id_value is None else member_id_value.encode()
+    n = 0 if member_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iiiiiibtB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n))
     else:
         write(_pack_iiiiiibt(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack))
         write(write_uvarint(n))
-    if a:
-        _write_ShareFetchRequestFetchTopic_1(a, write, version)
-    a = o.forgotten_topics_data
-    n = len(a) + 1
+    if topics_list:
+        _write_ShareFetchRequestFetchTopic_1(topics_list, write, version)
+    forgotten_topics_data_list = o.forgotten_topics_data
+    n = len(forgotten_topics_data_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareFetchRequestForgottenTopic_1(a, write, version)
+    if forgotten_topics_data_list:
+        _write_ShareFetchRequestForgottenTopic_1(forgotten_topics_data_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -929,36 +929,36 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int) -
 
 def _write_ShareFetchResponsePartitionData_1(items: Iterable[ShareFetchResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition_index, o.error_code, n))
         else:
             write(_pack_ih(o.partition_index, o.error_code))
             write(long_string_length(n))
-        write(b)
-        s = o.acknowledge_error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        acknowledge_error_message_value = o.acknowledge_error_message
+        text = b"" if acknowledge_error_message_value is None else acknowledge_error_message_value.encode()
+        n = 0 if acknowledge_error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.acknowledge_error_code, n))
         else:
             write(_pack_h(o.acknowledge_error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         _write_ShareFetchResponseLeaderIdAndEpoch_1((o.current_leader,), write, version)
         if o.records is None:
             null_field("records")
-        b = o.records
-        n = len(b) + 1
+        blob = o.records
+        n = len(blob) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
-        a = o.acquired_records
-        n = len(a) + 1
+        write(blob)
+        acquired_records_list = o.acquired_records
+        n = len(acquired_records_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ShareFetchResponseAcquiredRecords_1(a, write, version)
+        if acquired_records_list:
+            _write_ShareFetchResponseAcquiredRecords_1(acquired_records_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1002,23 +1002,23 @@ def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int) ->
 
 def _write_ShareFetchResponseNodeEndpoint_1(items: Iterable[ShareFetchResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
-        s = o.rack
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_value = o.rack
+        text = b"" if rack_value is None else rack_value.encode()
+        n = 0 if rack_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.port, n))
         else:
             write(_pack_i(o.port))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1051,15 +1051,15 @@ def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int,
 
 def _write_ShareFetchResponseShareFetchableTopicResponse_1(items: Iterable[ShareFetchResponseShareFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_ShareFetchResponsePartitionData_1(a, write, version)
+        if partitions_list:
+            _write_ShareFetchResponsePartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1110,29 +1110,29 @@ def _read_ShareFetchResponse_1(data: bytes, pos: int) -> tuple[ShareFetchRespons
 
 
 def _write_ShareFetchResponse_1(o: ShareFetchResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.responses
-    n = len(a) + 1
+    write(text)
+    responses_list = o.responses
+    n = len(responses_list) + 1
     if n < 128:
         write(_pack_iB(o.acquisition_lock_timeout_ms, n))
     else:
         write(_pack_i(o.acquisition_lock_timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ShareFetchResponseShareFetchableTopicResponse_1(a, write, version)
-    a = o.node_endpoints
-    n = len(a) + 1
+    if responses_list:
+        _write_ShareFetchResponseShareFetchableTopicResponse_1(responses_list, write, version)
+    node_endpoints_list = o.node_endpoints
+    n = len(node_endpoints_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareFetchResponseNodeEndpoint_1(a, write, version)
+    if node_endpoints_list:
+        _write_ShareFetchResponseNodeEndpoint_1(node_endpoints_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -73,7 +73,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicPartitions = ShareGroupCurrentMemberAssignmentValueTopicPartitions
+    TopicPartitions: TypeAlias = ShareGroupCurrentMemberAssignmentValueTopicPartitions
     FIELDS = (
         ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('previous_member_epoch', 'previousMemberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -129,12 +129,12 @@ def _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, p
 def _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterable[ShareGroupCurrentMemberAssignmentValueTopicPartitions], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -163,15 +163,15 @@ def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tup
 
 
 def _write_ShareGroupCurrentMemberAssignmentValue_0(o: ShareGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
-    a = o.assigned_partitions
-    n = len(a) + 1
+    assigned_partitions_list = o.assigned_partitions
+    n = len(assigned_partitions_list) + 1
     if n < 128:
         write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
     else:
         write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
         write(write_uvarint(n))
-    if a:
-        _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(a, write, version)
+    if assigned_partitions_list:
+        _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(assigned_partitions_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -250,10 +250,10 @@ class ShareGroupDescribeResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    DescribedGroup = ShareGroupDescribeResponseDescribedGroup
-    Member = ShareGroupDescribeResponseMember
-    Assignment = ShareGroupDescribeResponseAssignment
-    TopicPartitions = ShareGroupDescribeResponseTopicPartitions
+    DescribedGroup: TypeAlias = ShareGroupDescribeResponseDescribedGroup
+    Member: TypeAlias = ShareGroupDescribeResponseMember
+    Assignment: TypeAlias = ShareGroupDescribeResponseAssignment
+    TopicPartitions: TypeAlias = ShareGroupDescribeResponseTopicPartitions
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]ShareGroupDescribeResponseDescribedGroup', (1, 1), (0, -1), None, (0, -1), (), False),
@@ -305,15 +305,15 @@ def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int) -> tuple[ShareGroup
 
 
 def _write_ShareGroupDescribeRequest_1(o: ShareGroupDescribeRequest, write: Write, version: int) -> None:
-    a = o.group_ids
-    n = len(a) + 1
+    group_ids_list = o.group_ids
+    n = len(group_ids_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if group_ids_list:
+        for group_ids_list_element in group_ids_list:
+            text = group_ids_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.include_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -358,20 +358,20 @@ def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, cou
 
 def _write_ShareGroupDescribeResponseTopicPartitions_1(items: Iterable[ShareGroupDescribeResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -404,11 +404,11 @@ def _read_ShareGroupDescribeResponseAssignment_1(data: bytes, pos: int, count: i
 
 def _write_ShareGroupDescribeResponseAssignment_1(items: Iterable[ShareGroupDescribeResponseAssignment], write: Write, version: int) -> None:
     for o in items:
-        a = o.topic_partitions
-        n = len(a) + 1
+        topic_partitions_list = o.topic_partitions
+        n = len(topic_partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ShareGroupDescribeResponseTopicPartitions_1(a, write, version)
+        if topic_partitions_list:
+            _write_ShareGroupDescribeResponseTopicPartitions_1(topic_partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -492,36 +492,36 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int) 
 
 def _write_ShareGroupDescribeResponseMember_1(items: Iterable[ShareGroupDescribeResponseMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.rack_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_id_value = o.rack_id
+        text = b"" if rack_id_value is None else rack_id_value.encode()
+        n = 0 if rack_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.member_epoch, n))
         else:
             write(_pack_i(o.member_epoch))
             write(long_string_length(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.subscribed_topic_names
-        n = len(a) + 1
+        write(text)
+        subscribed_topic_names_list = o.subscribed_topic_names
+        n = len(subscribed_topic_names_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if subscribed_topic_names_list:
+            for subscribed_topic_names_list_element in subscribed_topic_names_list:
+                text = subscribed_topic_names_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
+                write(text)
         _write_ShareGroupDescribeResponseAssignment_1((o.assignment,), write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
@@ -594,36 +594,36 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
 
 def _write_ShareGroupDescribeResponseDescribedGroup_1(items: Iterable[ShareGroupDescribeResponseDescribedGroup], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.group_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.assignor_name.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.assignor_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iiB(o.group_epoch, o.assignment_epoch, n))
         else:
             write(_pack_ii(o.group_epoch, o.assignment_epoch))
             write(long_string_length(n))
-        write(b)
-        a = o.members
-        n = len(a) + 1
+        write(text)
+        members_list = o.members
+        n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ShareGroupDescribeResponseMember_1(a, write, version)
+        if members_list:
+            _write_ShareGroupDescribeResponseMember_1(members_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -653,15 +653,15 @@ def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int) -> tuple[ShareGrou
 
 
 def _write_ShareGroupDescribeResponse_1(o: ShareGroupDescribeResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_ShareGroupDescribeResponseDescribedGroup_1(a, write, version)
+    if groups_list:
+        _write_ShareGroupDescribeResponseDescribedGroup_1(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

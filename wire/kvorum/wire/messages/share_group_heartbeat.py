@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -149,8 +149,8 @@ class ShareGroupHeartbeatResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    Assignment = ShareGroupHeartbeatResponseAssignment
-    TopicPartitions = ShareGroupHeartbeatResponseTopicPartitions
+    Assignment: TypeAlias = ShareGroupHeartbeatResponseAssignment
+    TopicPartitions: TypeAlias = ShareGroupHeartbeatResponseTopicPartitions
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 1), (0, -1), None, (0, -1), 0, False),
@@ -253,32 +253,32 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[ShareGrou
 
 
 def _write_ShareGroupHeartbeatRequest_1(o: ShareGroupHeartbeatRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = 0 if rack_id_value is None else len(text) + 1
     if n < 128:
         write(_pack_iB(o.member_epoch, n))
     else:
         write(_pack_i(o.member_epoch))
         write(long_string_length(n))
-    write(b)
-    a = o.subscribed_topic_names
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    subscribed_topic_names_list = o.subscribed_topic_names
+    n = 0 if subscribed_topic_names_list is None else len(subscribed_topic_names_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if subscribed_topic_names_list:
+        for subscribed_topic_names_list_element in subscribed_topic_names_list:
+            text = subscribed_topic_names_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -314,12 +314,12 @@ def _read_ShareGroupHeartbeatResponseTopicPartitions_1(data: bytes, pos: int, co
 def _write_ShareGroupHeartbeatResponseTopicPartitions_1(items: Iterable[ShareGroupHeartbeatResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -352,11 +352,11 @@ def _read_ShareGroupHeartbeatResponseAssignment_1(data: bytes, pos: int, count: 
 
 def _write_ShareGroupHeartbeatResponseAssignment_1(items: Iterable[ShareGroupHeartbeatResponseAssignment], write: Write, version: int) -> None:
     for o in items:
-        a = o.topic_partitions
-        n = len(a) + 1
+        topic_partitions_list = o.topic_partitions
+        n = len(topic_partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_ShareGroupHeartbeatResponseTopicPartitions_1(a, write, version)
+        if topic_partitions_list:
+            _write_ShareGroupHeartbeatResponseTopicPartitions_1(topic_partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -405,20 +405,20 @@ def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int) -> tuple[ShareGro
 
 
 def _write_ShareGroupHeartbeatResponse_1(o: ShareGroupHeartbeatResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    s = o.member_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    member_id_value = o.member_id
+    text = b"" if member_id_value is None else member_id_value.encode()
+    n = 0 if member_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     write(_pack_ii(o.member_epoch, o.heartbeat_interval_ms))
     if o.assignment is None:
         write(b"\xff")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -72,14 +71,14 @@ def _read_ShareGroupMemberMetadataKey_0(data: bytes, pos: int) -> tuple[ShareGro
 
 
 def _write_ShareGroupMemberMetadataKey_0(o: ShareGroupMemberMetadataKey, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 

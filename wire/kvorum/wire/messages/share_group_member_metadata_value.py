@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -127,28 +126,28 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[ShareG
 
 
 def _write_ShareGroupMemberMetadataValue_0(o: ShareGroupMemberMetadataValue, write: Write, version: int) -> None:
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = 0 if rack_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_host.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_host.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.subscribed_topic_names
-    n = len(a) + 1
+    write(text)
+    subscribed_topic_names_list = o.subscribed_topic_names
+    n = len(subscribed_topic_names_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if subscribed_topic_names_list:
+        for subscribed_topic_names_list_element in subscribed_topic_names_list:
+            text = subscribed_topic_names_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

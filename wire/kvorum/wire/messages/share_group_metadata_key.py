@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -60,10 +59,10 @@ def _read_ShareGroupMetadataKey_0(data: bytes, pos: int) -> tuple[ShareGroupMeta
 
 
 def _write_ShareGroupMetadataKey_0(o: ShareGroupMetadataKey, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 

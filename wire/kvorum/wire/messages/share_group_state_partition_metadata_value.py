@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -103,8 +103,8 @@ class ShareGroupStatePartitionMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicPartitionsInfo = ShareGroupStatePartitionMetadataValueTopicPartitionsInfo
-    TopicInfo = ShareGroupStatePartitionMetadataValueTopicInfo
+    TopicPartitionsInfo: TypeAlias = ShareGroupStatePartitionMetadataValueTopicPartitionsInfo
+    TopicInfo: TypeAlias = ShareGroupStatePartitionMetadataValueTopicInfo
     FIELDS = (
         ('initializing_topics', 'initializingTopics', '[]ShareGroupStatePartitionMetadataValueTopicPartitionsInfo', (0, 0), (0, -1), None, (0, -1), (), False),
         ('initialized_topics', 'initializedTopics', '[]ShareGroupStatePartitionMetadataValueTopicPartitionsInfo', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -152,14 +152,14 @@ def _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data: bytes, pos: int
 
 def _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(items: Iterable[ShareGroupStatePartitionMetadataValueTopicInfo], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -203,20 +203,20 @@ def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes
 
 def _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(items: Iterable[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -265,21 +265,21 @@ def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int) -> tupl
 
 
 def _write_ShareGroupStatePartitionMetadataValue_0(o: ShareGroupStatePartitionMetadataValue, write: Write, version: int) -> None:
-    a = o.initializing_topics
-    n = len(a) + 1
+    initializing_topics_list = o.initializing_topics
+    n = len(initializing_topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(a, write, version)
-    a = o.initialized_topics
-    n = len(a) + 1
+    if initializing_topics_list:
+        _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(initializing_topics_list, write, version)
+    initialized_topics_list = o.initialized_topics
+    n = len(initialized_topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(a, write, version)
-    a = o.deleting_topics
-    n = len(a) + 1
+    if initialized_topics_list:
+        _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(initialized_topics_list, write, version)
+    deleting_topics_list = o.deleting_topics
+    n = len(deleting_topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(a, write, version)
+    if deleting_topics_list:
+        _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(deleting_topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -68,7 +68,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TopicPartition = ShareGroupTargetAssignmentMemberValueTopicPartition
+    TopicPartition: TypeAlias = ShareGroupTargetAssignmentMemberValueTopicPartition
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ShareGroupTargetAssignmentMemberValueTopicPartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
@@ -112,12 +112,12 @@ def _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data: bytes, pos
 def _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(items: Iterable[ShareGroupTargetAssignmentMemberValueTopicPartition], write: Write, version: int) -> None:
     for o in items:
         write(_pack_16s(o.topic_id))
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -146,11 +146,11 @@ def _read_ShareGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tupl
 
 
 def _write_ShareGroupTargetAssignmentMemberValue_0(o: ShareGroupTargetAssignmentMemberValue, write: Write, version: int) -> None:
-    a = o.topic_partitions
-    n = len(a) + 1
+    topic_partitions_list = o.topic_partitions
+    n = len(topic_partitions_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(a, write, version)
+    if topic_partitions_list:
+        _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(topic_partitions_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -90,8 +89,9 @@ def _read_ShareGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int) -> tu
 
 def _write_ShareGroupTargetAssignmentMetadataValue_0(o: ShareGroupTargetAssignmentMetadataValue, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.assignment_timestamp != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_q(o.assignment_timestamp))
         tags.append((0, b"".join(payload)))

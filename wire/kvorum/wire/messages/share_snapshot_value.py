@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,7 +87,7 @@ class ShareSnapshotValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    StateBatch = ShareSnapshotValueStateBatch
+    StateBatch: TypeAlias = ShareSnapshotValueStateBatch
     FIELDS = (
         ('snapshot_epoch', 'snapshotEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('state_epoch', 'stateEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -197,18 +197,19 @@ def _read_ShareSnapshotValue_0(data: bytes, pos: int) -> tuple[ShareSnapshotValu
 
 
 def _write_ShareSnapshotValue_0(o: ShareSnapshotValue, write: Write, version: int) -> None:
-    a = o.state_batches
-    n = len(a) + 1
+    state_batches_list = o.state_batches
+    n = len(state_batches_list) + 1
     if n < 128:
         write(_pack_iiiqqqB(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp, n))
     else:
         write(_pack_iiiqqq(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp))
         write(write_uvarint(n))
-    if a:
-        _write_ShareSnapshotValueStateBatch_0(a, write, version)
+    if state_batches_list:
+        _write_ShareSnapshotValueStateBatch_0(state_batches_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.delivery_complete_count != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.delivery_complete_count))
         tags.append((0, b"".join(payload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -84,7 +84,7 @@ class ShareUpdateValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    StateBatch = ShareUpdateValueStateBatch
+    StateBatch: TypeAlias = ShareUpdateValueStateBatch
     FIELDS = (
         ('snapshot_epoch', 'snapshotEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -182,18 +182,19 @@ def _read_ShareUpdateValue_0(data: bytes, pos: int) -> tuple[ShareUpdateValue, i
 
 
 def _write_ShareUpdateValue_0(o: ShareUpdateValue, write: Write, version: int) -> None:
-    a = o.state_batches
-    n = len(a) + 1
+    state_batches_list = o.state_batches
+    n = len(state_batches_list) + 1
     if n < 128:
         write(_pack_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n))
     else:
         write(_pack_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset))
         write(write_uvarint(n))
-    if a:
-        _write_ShareUpdateValueStateBatch_0(a, write, version)
+    if state_batches_list:
+        _write_ShareUpdateValueStateBatch_0(state_batches_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.delivery_complete_count != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.delivery_complete_count))
         tags.append((0, b"".join(payload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -85,7 +85,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TaskIds = StreamsGroupCurrentMemberAssignmentValueTaskIds
+    TaskIds: TypeAlias = StreamsGroupCurrentMemberAssignmentValueTaskIds
     FIELDS = (
         ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('previous_member_epoch', 'previousMemberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -202,28 +202,29 @@ def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: in
 
 def _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(items: Iterable[StreamsGroupCurrentMemberAssignmentValueTaskIds], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         tags: Tags = []
+        payload: list[bytes | memoryview]
         if o.assignment_epochs != []:
-            payload: list[bytes | memoryview] = []
+            payload = []
             put = payload.append
-            a = o.assignment_epochs
-            if a is None:
+            assignment_epochs_list = o.assignment_epochs
+            if assignment_epochs_list is None:
                 put(b"\x00")
-            elif len(a) < 17:
-                put(INT32_COMPACT[len(a)](len(a) + 1, *a))
+            elif len(assignment_epochs_list) < 17:
+                put(INT32_COMPACT[len(assignment_epochs_list)](len(assignment_epochs_list) + 1, *assignment_epochs_list))
             else:
-                put(write_uvarint(len(a) + 1))
-                put(write_numbers(a, "i"))
+                put(write_uvarint(len(assignment_epochs_list) + 1))
+                put(write_numbers(assignment_epochs_list, "i"))
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
             write_tags(write, tags, o.unknown_tagged_fields)
@@ -303,40 +304,40 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
 
 
 def _write_StreamsGroupCurrentMemberAssignmentValue_0(o: StreamsGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
-    a = o.active_tasks
-    n = len(a) + 1
+    active_tasks_list = o.active_tasks
+    n = len(active_tasks_list) + 1
     if n < 128:
         write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
     else:
         write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
         write(write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
-    a = o.standby_tasks
-    n = len(a) + 1
+    if active_tasks_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(active_tasks_list, write, version)
+    standby_tasks_list = o.standby_tasks
+    n = len(standby_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
-    a = o.warmup_tasks
-    n = len(a) + 1
+    if standby_tasks_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(standby_tasks_list, write, version)
+    warmup_tasks_list = o.warmup_tasks
+    n = len(warmup_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
-    a = o.active_tasks_pending_revocation
-    n = len(a) + 1
+    if warmup_tasks_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(warmup_tasks_list, write, version)
+    active_tasks_pending_revocation_list = o.active_tasks_pending_revocation
+    n = len(active_tasks_pending_revocation_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
-    a = o.standby_tasks_pending_revocation
-    n = len(a) + 1
+    if active_tasks_pending_revocation_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(active_tasks_pending_revocation_list, write, version)
+    standby_tasks_pending_revocation_list = o.standby_tasks_pending_revocation
+    n = len(standby_tasks_pending_revocation_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
-    a = o.warmup_tasks_pending_revocation
-    n = len(a) + 1
+    if standby_tasks_pending_revocation_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(standby_tasks_pending_revocation_list, write, version)
+    warmup_tasks_pending_revocation_list = o.warmup_tasks_pending_revocation
+    n = len(warmup_tasks_pending_revocation_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(a, write, version)
+    if warmup_tasks_pending_revocation_list:
+        _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(warmup_tasks_pending_revocation_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -480,16 +480,16 @@ class StreamsGroupDescribeResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    DescribedGroup = StreamsGroupDescribeResponseDescribedGroup
-    Topology = StreamsGroupDescribeResponseTopology
-    Member = StreamsGroupDescribeResponseMember
-    Subtopology = StreamsGroupDescribeResponseSubtopology
-    Endpoint = StreamsGroupDescribeResponseEndpoint
-    KeyValue = StreamsGroupDescribeResponseKeyValue
-    TaskOffset = StreamsGroupDescribeResponseTaskOffset
-    Assignment = StreamsGroupDescribeResponseAssignment
-    TopicInfo = StreamsGroupDescribeResponseTopicInfo
-    TaskIds = StreamsGroupDescribeResponseTaskIds
+    DescribedGroup: TypeAlias = StreamsGroupDescribeResponseDescribedGroup
+    Topology: TypeAlias = StreamsGroupDescribeResponseTopology
+    Member: TypeAlias = StreamsGroupDescribeResponseMember
+    Subtopology: TypeAlias = StreamsGroupDescribeResponseSubtopology
+    Endpoint: TypeAlias = StreamsGroupDescribeResponseEndpoint
+    KeyValue: TypeAlias = StreamsGroupDescribeResponseKeyValue
+    TaskOffset: TypeAlias = StreamsGroupDescribeResponseTaskOffset
+    Assignment: TypeAlias = StreamsGroupDescribeResponseAssignment
+    TopicInfo: TypeAlias = StreamsGroupDescribeResponseTopicInfo
+    TaskIds: TypeAlias = StreamsGroupDescribeResponseTaskIds
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]StreamsGroupDescribeResponseDescribedGroup', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -541,15 +541,15 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[StreamsG
 
 
 def _write_StreamsGroupDescribeRequest_0(o: StreamsGroupDescribeRequest, write: Write, version: int) -> None:
-    a = o.group_ids
-    n = len(a) + 1
+    group_ids_list = o.group_ids
+    n = len(group_ids_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        for e in a:
-            b = e.encode()
-            n = len(b) + 1
+    if group_ids_list:
+        for group_ids_list_element in group_ids_list:
+            text = group_ids_list_element.encode()
+            n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
-            write(b)
+            write(text)
     if o.unknown_tagged_fields:
         write(_pack_t(o.include_authorized_operations))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -594,16 +594,16 @@ def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: in
 
 def _write_StreamsGroupDescribeResponseTaskIds_0(items: Iterable[StreamsGroupDescribeResponseTaskIds], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -645,19 +645,19 @@ def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: 
 
 def _write_StreamsGroupDescribeResponseTopicInfo_0(items: Iterable[StreamsGroupDescribeResponseTopicInfo], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topic_configs
-        n = len(a) + 1
+        write(text)
+        topic_configs_list = o.topic_configs
+        n = len(topic_configs_list) + 1
         if n < 128:
             write(_pack_ihB(o.partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseKeyValue_0(a, write, version)
+        if topic_configs_list:
+            _write_StreamsGroupDescribeResponseKeyValue_0(topic_configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -710,21 +710,21 @@ def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count:
 
 def _write_StreamsGroupDescribeResponseAssignment_0(items: Iterable[StreamsGroupDescribeResponseAssignment], write: Write, version: int) -> None:
     for o in items:
-        a = o.active_tasks
-        n = len(a) + 1
+        active_tasks_list = o.active_tasks
+        n = len(active_tasks_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTaskIds_0(a, write, version)
-        a = o.standby_tasks
-        n = len(a) + 1
+        if active_tasks_list:
+            _write_StreamsGroupDescribeResponseTaskIds_0(active_tasks_list, write, version)
+        standby_tasks_list = o.standby_tasks
+        n = len(standby_tasks_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTaskIds_0(a, write, version)
-        a = o.warmup_tasks
-        n = len(a) + 1
+        if standby_tasks_list:
+            _write_StreamsGroupDescribeResponseTaskIds_0(standby_tasks_list, write, version)
+        warmup_tasks_list = o.warmup_tasks
+        n = len(warmup_tasks_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTaskIds_0(a, write, version)
+        if warmup_tasks_list:
+            _write_StreamsGroupDescribeResponseTaskIds_0(warmup_tasks_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -756,10 +756,10 @@ def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count:
 
 def _write_StreamsGroupDescribeResponseTaskOffset_0(items: Iterable[StreamsGroupDescribeResponseTaskOffset], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_iq(o.partition, o.offset))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -801,14 +801,14 @@ def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupDescribeResponseKeyValue_0(items: Iterable[StreamsGroupDescribeResponseKeyValue], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.value.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.value.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -840,10 +840,10 @@ def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupDescribeResponseEndpoint_0(items: Iterable[StreamsGroupDescribeResponseEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -938,38 +938,38 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
 
 def _write_StreamsGroupDescribeResponseSubtopology_0(items: Iterable[StreamsGroupDescribeResponseSubtopology], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.source_topics
-        n = len(a) + 1
+        write(text)
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if source_topics_list:
+            for source_topics_list_element in source_topics_list:
+                text = source_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.repartition_sink_topics
-        n = len(a) + 1
+                write(text)
+        repartition_sink_topics_list = o.repartition_sink_topics
+        n = len(repartition_sink_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if repartition_sink_topics_list:
+            for repartition_sink_topics_list_element in repartition_sink_topics_list:
+                text = repartition_sink_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.state_changelog_topics
-        n = len(a) + 1
+                write(text)
+        state_changelog_topics_list = o.state_changelog_topics
+        n = len(state_changelog_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTopicInfo_0(a, write, version)
-        a = o.repartition_source_topics
-        n = len(a) + 1
+        if state_changelog_topics_list:
+            _write_StreamsGroupDescribeResponseTopicInfo_0(state_changelog_topics_list, write, version)
+        repartition_source_topics_list = o.repartition_source_topics
+        n = len(repartition_source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTopicInfo_0(a, write, version)
+        if repartition_source_topics_list:
+            _write_StreamsGroupDescribeResponseTopicInfo_0(repartition_source_topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1090,60 +1090,60 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
 
 def _write_StreamsGroupDescribeResponseMember_0(items: Iterable[StreamsGroupDescribeResponseMember], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.instance_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        instance_id_value = o.instance_id
+        text = b"" if instance_id_value is None else instance_id_value.encode()
+        n = 0 if instance_id_value is None else len(text) + 1
         if n < 128:
             write(_pack_iB(o.member_epoch, n))
         else:
             write(_pack_i(o.member_epoch))
             write(long_string_length(n))
-        write(b)
-        s = o.rack_id
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        rack_id_value = o.rack_id
+        text = b"" if rack_id_value is None else rack_id_value.encode()
+        n = 0 if rack_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.client_host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.client_host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.process_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.process_id.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.topology_epoch, n))
         else:
             write(_pack_i(o.topology_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.user_endpoint is None:
             write(b"\xff")
         else:
             write(b"\x01")
             _write_StreamsGroupDescribeResponseEndpoint_0((o.user_endpoint,), write, version)
-        a = o.client_tags
-        n = len(a) + 1
+        client_tags_list = o.client_tags
+        n = len(client_tags_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseKeyValue_0(a, write, version)
-        a = o.task_offsets
-        n = len(a) + 1
+        if client_tags_list:
+            _write_StreamsGroupDescribeResponseKeyValue_0(client_tags_list, write, version)
+        task_offsets_list = o.task_offsets
+        n = len(task_offsets_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTaskOffset_0(a, write, version)
-        a = o.task_end_offsets
-        n = len(a) + 1
+        if task_offsets_list:
+            _write_StreamsGroupDescribeResponseTaskOffset_0(task_offsets_list, write, version)
+        task_end_offsets_list = o.task_end_offsets
+        n = len(task_end_offsets_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseTaskOffset_0(a, write, version)
+        if task_end_offsets_list:
+            _write_StreamsGroupDescribeResponseTaskOffset_0(task_end_offsets_list, write, version)
         _write_StreamsGroupDescribeResponseAssignment_0((o.assignment,), write, version)
         _write_StreamsGroupDescribeResponseAssignment_0((o.target_assignment,), write, version)
         if o.unknown_tagged_fields:
@@ -1180,15 +1180,15 @@ def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupDescribeResponseTopology_0(items: Iterable[StreamsGroupDescribeResponseTopology], write: Write, version: int) -> None:
     for o in items:
-        a = o.subtopologies
-        n = 0 if a is None else len(a) + 1
+        subtopologies_list = o.subtopologies
+        n = 0 if subtopologies_list is None else len(subtopologies_list) + 1
         if n < 128:
             write(_pack_iB(o.epoch, n))
         else:
             write(_pack_i(o.epoch))
             write(write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseSubtopology_0(a, write, version)
+        if subtopologies_list:
+            _write_StreamsGroupDescribeResponseSubtopology_0(subtopologies_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1257,34 +1257,34 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
 
 def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsGroupDescribeResponseDescribedGroup], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
-        b = o.group_id.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.group_state.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         write(_pack_ii(o.group_epoch, o.assignment_epoch))
         if o.topology is None:
             write(b"\xff")
         else:
             write(b"\x01")
             _write_StreamsGroupDescribeResponseTopology_0((o.topology,), write, version)
-        a = o.members
-        n = len(a) + 1
+        members_list = o.members
+        n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupDescribeResponseMember_0(a, write, version)
+        if members_list:
+            _write_StreamsGroupDescribeResponseMember_0(members_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.authorized_operations))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1314,15 +1314,15 @@ def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int) -> tuple[Streams
 
 
 def _write_StreamsGroupDescribeResponse_0(o: StreamsGroupDescribeResponse, write: Write, version: int) -> None:
-    a = o.groups
-    n = len(a) + 1
+    groups_list = o.groups
+    n = len(groups_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_StreamsGroupDescribeResponseDescribedGroup_0(a, write, version)
+    if groups_list:
+        _write_StreamsGroupDescribeResponseDescribedGroup_0(groups_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -329,14 +329,14 @@ class StreamsGroupHeartbeatRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Topology = StreamsGroupHeartbeatRequestTopology
-    TaskIds = StreamsGroupHeartbeatRequestTaskIds
-    Endpoint = StreamsGroupHeartbeatRequestEndpoint
-    KeyValue = StreamsGroupHeartbeatRequestKeyValue
-    TaskOffset = StreamsGroupHeartbeatRequestTaskOffset
-    Subtopology = StreamsGroupHeartbeatRequestSubtopology
-    TopicInfo = StreamsGroupHeartbeatRequestTopicInfo
-    CopartitionGroup = StreamsGroupHeartbeatRequestCopartitionGroup
+    Topology: TypeAlias = StreamsGroupHeartbeatRequestTopology
+    TaskIds: TypeAlias = StreamsGroupHeartbeatRequestTaskIds
+    Endpoint: TypeAlias = StreamsGroupHeartbeatRequestEndpoint
+    KeyValue: TypeAlias = StreamsGroupHeartbeatRequestKeyValue
+    TaskOffset: TypeAlias = StreamsGroupHeartbeatRequestTaskOffset
+    Subtopology: TypeAlias = StreamsGroupHeartbeatRequestSubtopology
+    TopicInfo: TypeAlias = StreamsGroupHeartbeatRequestTopicInfo
+    CopartitionGroup: TypeAlias = StreamsGroupHeartbeatRequestCopartitionGroup
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
@@ -569,11 +569,11 @@ class StreamsGroupHeartbeatResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Status = StreamsGroupHeartbeatResponseStatus
-    TaskIds = StreamsGroupHeartbeatResponseTaskIds
-    EndpointToPartitions = StreamsGroupHeartbeatResponseEndpointToPartitions
-    Endpoint = StreamsGroupHeartbeatResponseEndpoint
-    TopicPartition = StreamsGroupHeartbeatResponseTopicPartition
+    Status: TypeAlias = StreamsGroupHeartbeatResponseStatus
+    TaskIds: TypeAlias = StreamsGroupHeartbeatResponseTaskIds
+    EndpointToPartitions: TypeAlias = StreamsGroupHeartbeatResponseEndpointToPartitions
+    Endpoint: TypeAlias = StreamsGroupHeartbeatResponseEndpoint
+    TopicPartition: TypeAlias = StreamsGroupHeartbeatResponseTopicPartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -683,21 +683,21 @@ def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, 
 
 def _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(items: Iterable[StreamsGroupHeartbeatRequestCopartitionGroup], write: Write, version: int) -> None:
     for o in items:
-        a = o.source_topics
-        n = len(a) + 1
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
-        a = o.source_topic_regex
-        n = len(a) + 1
+        if source_topics_list:
+            write(write_numbers(source_topics_list, "h"))
+        source_topic_regex_list = o.source_topic_regex
+        n = len(source_topic_regex_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
-        a = o.repartition_source_topics
-        n = len(a) + 1
+        if source_topic_regex_list:
+            write(write_numbers(source_topic_regex_list, "h"))
+        repartition_source_topics_list = o.repartition_source_topics
+        n = len(repartition_source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
+        if repartition_source_topics_list:
+            write(write_numbers(repartition_source_topics_list, "h"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -739,19 +739,19 @@ def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: 
 
 def _write_StreamsGroupHeartbeatRequestTopicInfo_0(items: Iterable[StreamsGroupHeartbeatRequestTopicInfo], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topic_configs
-        n = len(a) + 1
+        write(text)
+        topic_configs_list = o.topic_configs
+        n = len(topic_configs_list) + 1
         if n < 128:
             write(_pack_ihB(o.partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatRequestKeyValue_0(a, write, version)
+        if topic_configs_list:
+            _write_StreamsGroupHeartbeatRequestKeyValue_0(topic_configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -876,52 +876,52 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
 
 def _write_StreamsGroupHeartbeatRequestSubtopology_0(items: Iterable[StreamsGroupHeartbeatRequestSubtopology], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.source_topics
-        n = len(a) + 1
+        write(text)
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if source_topics_list:
+            for source_topics_list_element in source_topics_list:
+                text = source_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.source_topic_regex
-        n = len(a) + 1
+                write(text)
+        source_topic_regex_list = o.source_topic_regex
+        n = len(source_topic_regex_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if source_topic_regex_list:
+            for source_topic_regex_list_element in source_topic_regex_list:
+                text = source_topic_regex_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.state_changelog_topics
-        n = len(a) + 1
+                write(text)
+        state_changelog_topics_list = o.state_changelog_topics
+        n = len(state_changelog_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatRequestTopicInfo_0(a, write, version)
-        a = o.repartition_sink_topics
-        n = len(a) + 1
+        if state_changelog_topics_list:
+            _write_StreamsGroupHeartbeatRequestTopicInfo_0(state_changelog_topics_list, write, version)
+        repartition_sink_topics_list = o.repartition_sink_topics
+        n = len(repartition_sink_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if repartition_sink_topics_list:
+            for repartition_sink_topics_list_element in repartition_sink_topics_list:
+                text = repartition_sink_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.repartition_source_topics
-        n = len(a) + 1
+                write(text)
+        repartition_source_topics_list = o.repartition_source_topics
+        n = len(repartition_source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatRequestTopicInfo_0(a, write, version)
-        a = o.copartition_groups
-        n = len(a) + 1
+        if repartition_source_topics_list:
+            _write_StreamsGroupHeartbeatRequestTopicInfo_0(repartition_source_topics_list, write, version)
+        copartition_groups_list = o.copartition_groups
+        n = len(copartition_groups_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(a, write, version)
+        if copartition_groups_list:
+            _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(copartition_groups_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -953,10 +953,10 @@ def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count:
 
 def _write_StreamsGroupHeartbeatRequestTaskOffset_0(items: Iterable[StreamsGroupHeartbeatRequestTaskOffset], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_iq(o.partition, o.offset))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -998,14 +998,14 @@ def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupHeartbeatRequestKeyValue_0(items: Iterable[StreamsGroupHeartbeatRequestKeyValue], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.value.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.value.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1037,10 +1037,10 @@ def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupHeartbeatRequestEndpoint_0(items: Iterable[StreamsGroupHeartbeatRequestEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1085,16 +1085,16 @@ def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: in
 
 def _write_StreamsGroupHeartbeatRequestTaskIds_0(items: Iterable[StreamsGroupHeartbeatRequestTaskIds], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1127,15 +1127,15 @@ def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupHeartbeatRequestTopology_0(items: Iterable[StreamsGroupHeartbeatRequestTopology], write: Write, version: int) -> None:
     for o in items:
-        a = o.subtopologies
-        n = len(a) + 1
+        subtopologies_list = o.subtopologies
+        n = len(subtopologies_list) + 1
         if n < 128:
             write(_pack_iB(o.epoch, n))
         else:
             write(_pack_i(o.epoch))
             write(write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatRequestSubtopology_0(a, write, version)
+        if subtopologies_list:
+            _write_StreamsGroupHeartbeatRequestSubtopology_0(subtopologies_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1286,74 +1286,74 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
 
 
 def _write_StreamsGroupHeartbeatRequest_0(o: StreamsGroupHeartbeatRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    instance_id_value = o.instance_id
+    text = b"" if instance_id_value is None else instance_id_value.encode()
+    n = 0 if instance_id_value is None else len(text) + 1
     if n < 128:
         write(_pack_iiB(o.member_epoch, o.endpoint_information_epoch, n))
     else:
         write(_pack_ii(o.member_epoch, o.endpoint_information_epoch))
         write(long_string_length(n))
-    write(b)
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = 0 if rack_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     write(_pack_i(o.rebalance_timeout_ms))
     if o.topology is None:
         write(b"\xff")
     else:
         write(b"\x01")
         _write_StreamsGroupHeartbeatRequestTopology_0((o.topology,), write, version)
-    a = o.active_tasks
-    n = 0 if a is None else len(a) + 1
+    active_tasks_list = o.active_tasks
+    n = 0 if active_tasks_list is None else len(active_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestTaskIds_0(a, write, version)
-    a = o.standby_tasks
-    n = 0 if a is None else len(a) + 1
+    if active_tasks_list:
+        _write_StreamsGroupHeartbeatRequestTaskIds_0(active_tasks_list, write, version)
+    standby_tasks_list = o.standby_tasks
+    n = 0 if standby_tasks_list is None else len(standby_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestTaskIds_0(a, write, version)
-    a = o.warmup_tasks
-    n = 0 if a is None else len(a) + 1
+    if standby_tasks_list:
+        _write_StreamsGroupHeartbeatRequestTaskIds_0(standby_tasks_list, write, version)
+    warmup_tasks_list = o.warmup_tasks
+    n = 0 if warmup_tasks_list is None else len(warmup_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestTaskIds_0(a, write, version)
-    s = o.process_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    if warmup_tasks_list:
+        _write_StreamsGroupHeartbeatRequestTaskIds_0(warmup_tasks_list, write, version)
+    process_id_value = o.process_id
+    text = b"" if process_id_value is None else process_id_value.encode()
+    n = 0 if process_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.user_endpoint is None:
         write(b"\xff")
     else:
         write(b"\x01")
         _write_StreamsGroupHeartbeatRequestEndpoint_0((o.user_endpoint,), write, version)
-    a = o.client_tags
-    n = 0 if a is None else len(a) + 1
+    client_tags_list = o.client_tags
+    n = 0 if client_tags_list is None else len(client_tags_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestKeyValue_0(a, write, version)
-    a = o.task_offsets
-    n = 0 if a is None else len(a) + 1
+    if client_tags_list:
+        _write_StreamsGroupHeartbeatRequestKeyValue_0(client_tags_list, write, version)
+    task_offsets_list = o.task_offsets
+    n = 0 if task_offsets_list is None else len(task_offsets_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestTaskOffset_0(a, write, version)
-    a = o.task_end_offsets
-    n = 0 if a is None else len(a) + 1
+    if task_offsets_list:
+        _write_StreamsGroupHeartbeatRequestTaskOffset_0(task_offsets_list, write, version)
+    task_end_offsets_list = o.task_end_offsets
+    n = 0 if task_end_offsets_list is None else len(task_end_offsets_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatRequestTaskOffset_0(a, write, version)
+    if task_end_offsets_list:
+        _write_StreamsGroupHeartbeatRequestTaskOffset_0(task_end_offsets_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.shutdown_application))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -1398,16 +1398,16 @@ def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, c
 
 def _write_StreamsGroupHeartbeatResponseTopicPartition_0(items: Iterable[StreamsGroupHeartbeatResponseTopicPartition], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1439,10 +1439,10 @@ def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: 
 
 def _write_StreamsGroupHeartbeatResponseEndpoint_0(items: Iterable[StreamsGroupHeartbeatResponseEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -1488,16 +1488,16 @@ def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: 
 def _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(items: Iterable[StreamsGroupHeartbeatResponseEndpointToPartitions], write: Write, version: int) -> None:
     for o in items:
         _write_StreamsGroupHeartbeatResponseEndpoint_0((o.user_endpoint,), write, version)
-        a = o.active_partitions
-        n = len(a) + 1
+        active_partitions_list = o.active_partitions
+        n = len(active_partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatResponseTopicPartition_0(a, write, version)
-        a = o.standby_partitions
-        n = len(a) + 1
+        if active_partitions_list:
+            _write_StreamsGroupHeartbeatResponseTopicPartition_0(active_partitions_list, write, version)
+        standby_partitions_list = o.standby_partitions
+        n = len(standby_partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupHeartbeatResponseTopicPartition_0(a, write, version)
+        if standby_partitions_list:
+            _write_StreamsGroupHeartbeatResponseTopicPartition_0(standby_partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1541,16 +1541,16 @@ def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupHeartbeatResponseTaskIds_0(items: Iterable[StreamsGroupHeartbeatResponseTaskIds], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1582,14 +1582,14 @@ def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: in
 
 def _write_StreamsGroupHeartbeatResponseStatus_0(items: Iterable[StreamsGroupHeartbeatResponseStatus], write: Write, version: int) -> None:
     for o in items:
-        b = o.status_detail.encode()
-        n = len(b) + 1
+        text = o.status_detail.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_bB(o.status_code, n))
         else:
             write(_pack_b(o.status_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1684,52 +1684,52 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
 
 
 def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.status
-    n = 0 if a is None else len(a) + 1
+    write(text)
+    status_list = o.status
+    n = 0 if status_list is None else len(status_list) + 1
     if n < 128:
         write(_pack_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n))
     else:
         write(_pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms))
         write(write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatResponseStatus_0(a, write, version)
-    a = o.active_tasks
-    n = 0 if a is None else len(a) + 1
+    if status_list:
+        _write_StreamsGroupHeartbeatResponseStatus_0(status_list, write, version)
+    active_tasks_list = o.active_tasks
+    n = 0 if active_tasks_list is None else len(active_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatResponseTaskIds_0(a, write, version)
-    a = o.standby_tasks
-    n = 0 if a is None else len(a) + 1
+    if active_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(active_tasks_list, write, version)
+    standby_tasks_list = o.standby_tasks
+    n = 0 if standby_tasks_list is None else len(standby_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatResponseTaskIds_0(a, write, version)
-    a = o.warmup_tasks
-    n = 0 if a is None else len(a) + 1
+    if standby_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(standby_tasks_list, write, version)
+    warmup_tasks_list = o.warmup_tasks
+    n = 0 if warmup_tasks_list is None else len(warmup_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatResponseTaskIds_0(a, write, version)
-    a = o.partitions_by_user_endpoint
-    n = 0 if a is None else len(a) + 1
+    if warmup_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(warmup_tasks_list, write, version)
+    partitions_by_user_endpoint_list = o.partitions_by_user_endpoint
+    n = 0 if partitions_by_user_endpoint_list is None else len(partitions_by_user_endpoint_list) + 1
     if n < 128:
         write(_pack_iB(o.endpoint_information_epoch, n))
     else:
         write(_pack_i(o.endpoint_information_epoch))
         write(write_uvarint(n))
-    if a:
-        _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(a, write, version)
+    if partitions_by_user_endpoint_list:
+        _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(partitions_by_user_endpoint_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

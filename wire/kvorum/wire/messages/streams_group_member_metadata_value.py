@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -103,8 +103,8 @@ class StreamsGroupMemberMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Endpoint = StreamsGroupMemberMetadataValueEndpoint
-    KeyValue = StreamsGroupMemberMetadataValueKeyValue
+    Endpoint: TypeAlias = StreamsGroupMemberMetadataValueEndpoint
+    KeyValue: TypeAlias = StreamsGroupMemberMetadataValueKeyValue
     FIELDS = (
         ('instance_id', 'instanceId', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('rack_id', 'rackId', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
@@ -185,14 +185,14 @@ def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count
 
 def _write_StreamsGroupMemberMetadataValueKeyValue_0(items: Iterable[StreamsGroupMemberMetadataValueKeyValue], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.value.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.value.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -224,10 +224,10 @@ def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count
 
 def _write_StreamsGroupMemberMetadataValueEndpoint_0(items: Iterable[StreamsGroupMemberMetadataValueEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -314,42 +314,42 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Stre
 
 
 def _write_StreamsGroupMemberMetadataValue_0(o: StreamsGroupMemberMetadataValue, write: Write, version: int) -> None:
-    s = o.instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    instance_id_value = o.instance_id
+    text = b"" if instance_id_value is None else instance_id_value.encode()
+    n = 0 if instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.rack_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    rack_id_value = o.rack_id
+    text = b"" if rack_id_value is None else rack_id_value.encode()
+    n = 0 if rack_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.client_host.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.client_host.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.process_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.process_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iiB(o.rebalance_timeout_ms, o.topology_epoch, n))
     else:
         write(_pack_ii(o.rebalance_timeout_ms, o.topology_epoch))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.user_endpoint is None:
         write(b"\xff")
     else:
         write(b"\x01")
         _write_StreamsGroupMemberMetadataValueEndpoint_0((o.user_endpoint,), write, version)
-    a = o.client_tags
-    n = len(a) + 1
+    client_tags_list = o.client_tags
+    n = len(client_tags_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupMemberMetadataValueKeyValue_0(a, write, version)
+    if client_tags_list:
+        _write_StreamsGroupMemberMetadataValueKeyValue_0(client_tags_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -73,7 +73,7 @@ class StreamsGroupMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    LastAssignmentConfig = StreamsGroupMetadataValueLastAssignmentConfig
+    LastAssignmentConfig: TypeAlias = StreamsGroupMetadataValueLastAssignmentConfig
     FIELDS = (
         ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('metadata_hash', 'metadataHash', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -134,14 +134,14 @@ def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int,
 
 def _write_StreamsGroupMetadataValueLastAssignmentConfig_0(items: Iterable[StreamsGroupMetadataValueLastAssignmentConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.value.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.value.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -197,19 +197,20 @@ def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGro
 
 def _write_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.validated_topology_epoch != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_i(o.validated_topology_epoch))
         tags.append((0, b"".join(payload)))
     if o.last_assignment_configs != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.last_assignment_configs
-        n = 0 if a is None else len(a) + 1
+        last_assignment_configs_list = o.last_assignment_configs
+        n = 0 if last_assignment_configs_list is None else len(last_assignment_configs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupMetadataValueLastAssignmentConfig_0(a, put, version)
+        if last_assignment_configs_list:
+            _write_StreamsGroupMetadataValueLastAssignmentConfig_0(last_assignment_configs_list, put, version)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.epoch, o.metadata_hash))

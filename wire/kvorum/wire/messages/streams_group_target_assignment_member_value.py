@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -68,7 +68,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    TaskIds = StreamsGroupTargetAssignmentMemberValueTaskIds
+    TaskIds: TypeAlias = StreamsGroupTargetAssignmentMemberValueTaskIds
     FIELDS = (
         ('active_tasks', 'activeTasks', '[]StreamsGroupTargetAssignmentMemberValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
         ('standby_tasks', 'standbyTasks', '[]StreamsGroupTargetAssignmentMemberValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -128,16 +128,16 @@ def _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data: bytes, pos: int
 
 def _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(items: Iterable[StreamsGroupTargetAssignmentMemberValueTaskIds], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partitions_list = o.partitions
+        if len(partitions_list) < 17:
+            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partitions_list) + 1))
+            write(write_numbers(partitions_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -186,21 +186,21 @@ def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tu
 
 
 def _write_StreamsGroupTargetAssignmentMemberValue_0(o: StreamsGroupTargetAssignmentMemberValue, write: Write, version: int) -> None:
-    a = o.active_tasks
-    n = len(a) + 1
+    active_tasks_list = o.active_tasks
+    n = len(active_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(a, write, version)
-    a = o.standby_tasks
-    n = len(a) + 1
+    if active_tasks_list:
+        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(active_tasks_list, write, version)
+    standby_tasks_list = o.standby_tasks
+    n = len(standby_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(a, write, version)
-    a = o.warmup_tasks
-    n = len(a) + 1
+    if standby_tasks_list:
+        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(standby_tasks_list, write, version)
+    warmup_tasks_list = o.warmup_tasks
+    n = len(warmup_tasks_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(a, write, version)
+    if warmup_tasks_list:
+        _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(warmup_tasks_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -60,10 +59,10 @@ def _read_StreamsGroupTargetAssignmentMetadataKey_0(data: bytes, pos: int) -> tu
 
 
 def _write_StreamsGroupTargetAssignmentMetadataKey_0(o: StreamsGroupTargetAssignmentMetadataKey, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         no_tags(version)
 

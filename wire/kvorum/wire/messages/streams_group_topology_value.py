@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -187,10 +187,10 @@ class StreamsGroupTopologyValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Subtopology = StreamsGroupTopologyValueSubtopology
-    TopicInfo = StreamsGroupTopologyValueTopicInfo
-    CopartitionGroup = StreamsGroupTopologyValueCopartitionGroup
-    TopicConfig = StreamsGroupTopologyValueTopicConfig
+    Subtopology: TypeAlias = StreamsGroupTopologyValueSubtopology
+    TopicInfo: TypeAlias = StreamsGroupTopologyValueTopicInfo
+    CopartitionGroup: TypeAlias = StreamsGroupTopologyValueCopartitionGroup
+    TopicConfig: TypeAlias = StreamsGroupTopologyValueTopicConfig
     FIELDS = (
         ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('subtopologies', 'subtopologies', '[]StreamsGroupTopologyValueSubtopology', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -243,14 +243,14 @@ def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupTopologyValueTopicConfig_0(items: Iterable[StreamsGroupTopologyValueTopicConfig], write: Write, version: int) -> None:
     for o in items:
-        b = o.key.encode()
-        n = len(b) + 1
+        text = o.key.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.value.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.value.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -300,21 +300,21 @@ def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, cou
 
 def _write_StreamsGroupTopologyValueCopartitionGroup_0(items: Iterable[StreamsGroupTopologyValueCopartitionGroup], write: Write, version: int) -> None:
     for o in items:
-        a = o.source_topics
-        n = len(a) + 1
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
-        a = o.source_topic_regex
-        n = len(a) + 1
+        if source_topics_list:
+            write(write_numbers(source_topics_list, "h"))
+        source_topic_regex_list = o.source_topic_regex
+        n = len(source_topic_regex_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
-        a = o.repartition_source_topics
-        n = len(a) + 1
+        if source_topic_regex_list:
+            write(write_numbers(source_topic_regex_list, "h"))
+        repartition_source_topics_list = o.repartition_source_topics
+        n = len(repartition_source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            write(write_numbers(a, "h"))
+        if repartition_source_topics_list:
+            write(write_numbers(repartition_source_topics_list, "h"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -356,19 +356,19 @@ def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int
 
 def _write_StreamsGroupTopologyValueTopicInfo_0(items: Iterable[StreamsGroupTopologyValueTopicInfo], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.topic_configs
-        n = len(a) + 1
+        write(text)
+        topic_configs_list = o.topic_configs
+        n = len(topic_configs_list) + 1
         if n < 128:
             write(_pack_ihB(o.partitions, o.replication_factor, n))
         else:
             write(_pack_ih(o.partitions, o.replication_factor))
             write(write_uvarint(n))
-        if a:
-            _write_StreamsGroupTopologyValueTopicConfig_0(a, write, version)
+        if topic_configs_list:
+            _write_StreamsGroupTopologyValueTopicConfig_0(topic_configs_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -493,52 +493,52 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
 
 def _write_StreamsGroupTopologyValueSubtopology_0(items: Iterable[StreamsGroupTopologyValueSubtopology], write: Write, version: int) -> None:
     for o in items:
-        b = o.subtopology_id.encode()
-        n = len(b) + 1
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.source_topics
-        n = len(a) + 1
+        write(text)
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if source_topics_list:
+            for source_topics_list_element in source_topics_list:
+                text = source_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.source_topic_regex
-        n = len(a) + 1
+                write(text)
+        source_topic_regex_list = o.source_topic_regex
+        n = len(source_topic_regex_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if source_topic_regex_list:
+            for source_topic_regex_list_element in source_topic_regex_list:
+                text = source_topic_regex_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.state_changelog_topics
-        n = len(a) + 1
+                write(text)
+        state_changelog_topics_list = o.state_changelog_topics
+        n = len(state_changelog_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupTopologyValueTopicInfo_0(a, write, version)
-        a = o.repartition_sink_topics
-        n = len(a) + 1
+        if state_changelog_topics_list:
+            _write_StreamsGroupTopologyValueTopicInfo_0(state_changelog_topics_list, write, version)
+        repartition_sink_topics_list = o.repartition_sink_topics
+        n = len(repartition_sink_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            for e in a:
-                b = e.encode()
-                n = len(b) + 1
+        if repartition_sink_topics_list:
+            for repartition_sink_topics_list_element in repartition_sink_topics_list:
+                text = repartition_sink_topics_list_element.encode()
+                n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
-                write(b)
-        a = o.repartition_source_topics
-        n = len(a) + 1
+                write(text)
+        repartition_source_topics_list = o.repartition_source_topics
+        n = len(repartition_source_topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupTopologyValueTopicInfo_0(a, write, version)
-        a = o.copartition_groups
-        n = len(a) + 1
+        if repartition_source_topics_list:
+            _write_StreamsGroupTopologyValueTopicInfo_0(repartition_source_topics_list, write, version)
+        copartition_groups_list = o.copartition_groups
+        n = len(copartition_groups_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_StreamsGroupTopologyValueCopartitionGroup_0(a, write, version)
+        if copartition_groups_list:
+            _write_StreamsGroupTopologyValueCopartitionGroup_0(copartition_groups_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -567,15 +567,15 @@ def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int) -> tuple[StreamsGro
 
 
 def _write_StreamsGroupTopologyValue_0(o: StreamsGroupTopologyValue, write: Write, version: int) -> None:
-    a = o.subtopologies
-    n = len(a) + 1
+    subtopologies_list = o.subtopologies
+    n = len(subtopologies_list) + 1
     if n < 128:
         write(_pack_iB(o.epoch, n))
     else:
         write(_pack_i(o.epoch))
         write(write_uvarint(n))
-    if a:
-        _write_StreamsGroupTopologyValueSubtopology_0(a, write, version)
+    if subtopologies_list:
+        _write_StreamsGroupTopologyValueSubtopology_0(subtopologies_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -68,6 +68,9 @@ class SyncGroupRequestAssignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_SyncGroupRequestAssignment = SyncGroupRequestAssignment
+
+
 class SyncGroupRequest(Message):
     """SyncGroupRequest: a request, key 14, versions 0 to 5."""
 
@@ -85,7 +88,7 @@ class SyncGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
-    SyncGroupRequestAssignment = SyncGroupRequestAssignment
+    SyncGroupRequestAssignment: TypeAlias = _SyncGroupRequestAssignment
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('generation_id', 'generationId', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
@@ -195,14 +198,14 @@ def _read_SyncGroupRequestAssignment_0(data: bytes, pos: int, count: int) -> tup
 
 def _write_SyncGroupRequestAssignment_0(items: Iterable[SyncGroupRequestAssignment], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b)
+        text = o.member_id.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        b = o.assignment
-        n = len(b)
+        write(text)
+        raw = o.assignment
+        n = len(raw)
         write(_pack_i(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -241,14 +244,14 @@ def _read_SyncGroupRequestAssignment_4(data: bytes, pos: int, count: int) -> tup
 
 def _write_SyncGroupRequestAssignment_4(items: Iterable[SyncGroupRequestAssignment], write: Write, version: int) -> None:
     for o in items:
-        b = o.member_id.encode()
-        n = len(b) + 1
+        text = o.member_id.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.assignment
-        n = len(b) + 1
+        write(text)
+        raw = o.assignment
+        n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        write(b)
+        write(raw)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -289,19 +292,19 @@ def _read_SyncGroupRequest_0(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
 def _write_SyncGroupRequest_0(o: SyncGroupRequest, write: Write, version: int) -> None:
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id, n))
-    write(b)
-    a = o.assignments
-    n = len(a)
+    write(text)
+    assignments_list = o.assignments
+    n = len(assignments_list)
     write(_pack_i(n))
-    if a:
-        _write_SyncGroupRequestAssignment_0(a, write, version)
+    if assignments_list:
+        _write_SyncGroupRequestAssignment_0(assignments_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -347,24 +350,24 @@ def _read_SyncGroupRequest_3(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
 
 
 def _write_SyncGroupRequest_3(o: SyncGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b)
+    write(text)
+    text = o.member_id.encode()
+    n = len(text)
     write(_pack_ih(o.generation_id, n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = -1 if s is None else len(b)
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = -1 if group_instance_id_value is None else len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.assignments
-    n = len(a)
+    write(text)
+    assignments_list = o.assignments
+    n = len(assignments_list)
     write(_pack_i(n))
-    if a:
-        _write_SyncGroupRequestAssignment_0(a, write, version)
+    if assignments_list:
+        _write_SyncGroupRequestAssignment_0(assignments_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -423,28 +426,28 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
 
 
 def _write_SyncGroupRequest_4(o: SyncGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation_id, n))
     else:
         write(_pack_i(o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.assignments
-    n = len(a) + 1
+    write(text)
+    assignments_list = o.assignments
+    n = len(assignments_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_SyncGroupRequestAssignment_4(a, write, version)
+    if assignments_list:
+        _write_SyncGroupRequestAssignment_4(assignments_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -527,38 +530,38 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
 
 
 def _write_SyncGroupRequest_5(o: SyncGroupRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_iB(o.generation_id, n))
     else:
         write(_pack_i(o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.protocol_type
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_type_value = o.protocol_type
+    text = b"" if protocol_type_value is None else protocol_type_value.encode()
+    n = 0 if protocol_type_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    s = o.protocol_name
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_name_value = o.protocol_name
+    text = b"" if protocol_name_value is None else protocol_name_value.encode()
+    n = 0 if protocol_name_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.assignments
-    n = len(a) + 1
+    write(text)
+    assignments_list = o.assignments
+    n = len(assignments_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_SyncGroupRequestAssignment_4(a, write, version)
+    if assignments_list:
+        _write_SyncGroupRequestAssignment_4(assignments_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -583,10 +586,10 @@ def _read_SyncGroupResponse_0(data: bytes, pos: int) -> tuple[SyncGroupResponse,
 
 
 def _write_SyncGroupResponse_0(o: SyncGroupResponse, write: Write, version: int) -> None:
-    b = o.assignment
-    n = len(b)
+    raw = o.assignment
+    n = len(raw)
     write(_pack_hi(o.error_code, n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -608,10 +611,10 @@ def _read_SyncGroupResponse_1(data: bytes, pos: int) -> tuple[SyncGroupResponse,
 
 
 def _write_SyncGroupResponse_1(o: SyncGroupResponse, write: Write, version: int) -> None:
-    b = o.assignment
-    n = len(b)
+    raw = o.assignment
+    n = len(raw)
     write(_pack_ihi(o.throttle_time_ms, o.error_code, n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -639,14 +642,14 @@ def _read_SyncGroupResponse_4(data: bytes, pos: int) -> tuple[SyncGroupResponse,
 
 
 def _write_SyncGroupResponse_4(o: SyncGroupResponse, write: Write, version: int) -> None:
-    b = o.assignment
-    n = len(b) + 1
+    raw = o.assignment
+    n = len(raw) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -698,24 +701,24 @@ def _read_SyncGroupResponse_5(data: bytes, pos: int) -> tuple[SyncGroupResponse,
 
 
 def _write_SyncGroupResponse_5(o: SyncGroupResponse, write: Write, version: int) -> None:
-    s = o.protocol_type
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    protocol_type_value = o.protocol_type
+    text = b"" if protocol_type_value is None else protocol_type_value.encode()
+    n = 0 if protocol_type_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    s = o.protocol_name
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    protocol_name_value = o.protocol_name
+    text = b"" if protocol_name_value is None else protocol_name_value.encode()
+    n = 0 if protocol_name_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.assignment
-    n = len(b) + 1
+    write(text)
+    raw = o.assignment
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -77,10 +76,10 @@ def _read_TopicRecord_0(data: bytes, pos: int) -> tuple[TopicRecord, int]:
 
 
 def _write_TopicRecord_0(o: TopicRecord, write: Write, version: int) -> None:
-    b = o.name.encode()
-    n = len(b) + 1
+    text = o.name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write(_pack_16s(o.topic_id))
         write_tags(write, [], o.unknown_tagged_fields)

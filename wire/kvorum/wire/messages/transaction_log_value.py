@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -97,7 +97,7 @@ class TransactionLogValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
-    PartitionsSchema = TransactionLogValuePartitionsSchema
+    PartitionsSchema: TypeAlias = TransactionLogValuePartitionsSchema
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('previous_producer_id', 'previousProducerId', 'int64', (1, 1), (0, -1), 0, (1, 32767), -1, False),
@@ -180,16 +180,16 @@ def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: in
 
 def _write_TransactionLogValuePartitionsSchema_0(items: Iterable[TransactionLogValuePartitionsSchema], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b)
+        text = o.topic.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partition_ids
-        if len(a) < 17:
-            write(INT32_COUNTED[len(a)](len(a), *a))
+        write(text)
+        partition_ids_list = o.partition_ids
+        if len(partition_ids_list) < 17:
+            write(INT32_COUNTED[len(partition_ids_list)](len(partition_ids_list), *partition_ids_list))
         else:
-            write(_pack_i(len(a)))
-            write(write_numbers(a, "i"))
+            write(_pack_i(len(partition_ids_list)))
+            write(write_numbers(partition_ids_list, "i"))
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -231,16 +231,16 @@ def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: in
 
 def _write_TransactionLogValuePartitionsSchema_1(items: Iterable[TransactionLogValuePartitionsSchema], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic.encode()
-        n = len(b) + 1
+        text = o.topic.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_ids
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_ids_list = o.partition_ids
+        if len(partition_ids_list) < 17:
+            write(INT32_COMPACT[len(partition_ids_list)](len(partition_ids_list) + 1, *partition_ids_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_ids_list) + 1))
+            write(write_numbers(partition_ids_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -277,11 +277,11 @@ def _write_TransactionLogValue_0(o: TransactionLogValue, write: Write, version: 
         non_default("nextProducerEpoch", version)
     if o.client_transaction_version != 0:
         non_default("clientTransactionVersion", version)
-    a = o.transaction_partitions
-    n = -1 if a is None else len(a)
+    transaction_partitions_list = o.transaction_partitions
+    n = -1 if transaction_partitions_list is None else len(transaction_partitions_list)
     write(_pack_qhibi(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n))
-    if a:
-        _write_TransactionLogValuePartitionsSchema_0(a, write, version)
+    if transaction_partitions_list:
+        _write_TransactionLogValuePartitionsSchema_0(transaction_partitions_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
@@ -347,33 +347,34 @@ def _read_TransactionLogValue_1(data: bytes, pos: int) -> tuple[TransactionLogVa
 
 
 def _write_TransactionLogValue_1(o: TransactionLogValue, write: Write, version: int) -> None:
-    a = o.transaction_partitions
-    n = 0 if a is None else len(a) + 1
+    transaction_partitions_list = o.transaction_partitions
+    n = 0 if transaction_partitions_list is None else len(transaction_partitions_list) + 1
     if n < 128:
         write(_pack_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n))
     else:
         write(_pack_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
         write(write_uvarint(n))
-    if a:
-        _write_TransactionLogValuePartitionsSchema_1(a, write, version)
+    if transaction_partitions_list:
+        _write_TransactionLogValuePartitionsSchema_1(transaction_partitions_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.previous_producer_id != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_q(o.previous_producer_id))
         tags.append((0, b"".join(payload)))
     if o.next_producer_id != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_q(o.next_producer_id))
         tags.append((1, b"".join(payload)))
     if o.client_transaction_version != 0:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_h(o.client_transaction_version))
         tags.append((2, b"".join(payload)))
     if o.next_producer_epoch != -1:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         put(_pack_h(o.next_producer_epoch))
         tags.append((3, b"".join(payload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -87,6 +87,9 @@ class TxnOffsetCommitRequestPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_TxnOffsetCommitRequestPartition = TxnOffsetCommitRequestPartition
+
+
 class TxnOffsetCommitRequestTopic(Fields):
     """TxnOffsetCommitRequestTopic of TxnOffsetCommitRequest."""
 
@@ -112,6 +115,9 @@ class TxnOffsetCommitRequestTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_TxnOffsetCommitRequestTopic = TxnOffsetCommitRequestTopic
+
+
 class TxnOffsetCommitRequest(Message):
     """TxnOffsetCommitRequest: a request, key 28, versions 0 to 5."""
 
@@ -130,8 +136,8 @@ class TxnOffsetCommitRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
-    TxnOffsetCommitRequestTopic = TxnOffsetCommitRequestTopic
-    TxnOffsetCommitRequestPartition = TxnOffsetCommitRequestPartition
+    TxnOffsetCommitRequestTopic: TypeAlias = _TxnOffsetCommitRequestTopic
+    TxnOffsetCommitRequestPartition: TypeAlias = _TxnOffsetCommitRequestPartition
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('group_id', 'groupId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
@@ -199,6 +205,9 @@ class TxnOffsetCommitResponsePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_TxnOffsetCommitResponsePartition = TxnOffsetCommitResponsePartition
+
+
 class TxnOffsetCommitResponseTopic(Fields):
     """TxnOffsetCommitResponseTopic of TxnOffsetCommitResponse."""
 
@@ -224,6 +233,9 @@ class TxnOffsetCommitResponseTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+_TxnOffsetCommitResponseTopic = TxnOffsetCommitResponseTopic
+
+
 class TxnOffsetCommitResponse(Message):
     """TxnOffsetCommitResponse: a response, key 28, versions 0 to 5."""
 
@@ -236,8 +248,8 @@ class TxnOffsetCommitResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
-    TxnOffsetCommitResponseTopic = TxnOffsetCommitResponseTopic
-    TxnOffsetCommitResponsePartition = TxnOffsetCommitResponsePartition
+    TxnOffsetCommitResponseTopic: TypeAlias = _TxnOffsetCommitResponseTopic
+    TxnOffsetCommitResponsePartition: TypeAlias = _TxnOffsetCommitResponsePartition
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]TxnOffsetCommitResponseTopic', (0, 5), (0, -1), None, (0, -1), (), False),
@@ -279,11 +291,11 @@ def _read_TxnOffsetCommitRequestPartition_0(data: bytes, pos: int, count: int) -
 
 def _write_TxnOffsetCommitRequestPartition_0(items: Iterable[TxnOffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = -1 if committed_metadata_value is None else len(text)
         write(_pack_iqh(o.partition_index, o.committed_offset, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -310,11 +322,11 @@ def _read_TxnOffsetCommitRequestPartition_2(data: bytes, pos: int, count: int) -
 
 def _write_TxnOffsetCommitRequestPartition_2(items: Iterable[TxnOffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = -1 if s is None else len(b)
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = -1 if committed_metadata_value is None else len(text)
         write(_pack_iqih(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -347,15 +359,15 @@ def _read_TxnOffsetCommitRequestPartition_3(data: bytes, pos: int, count: int) -
 
 def _write_TxnOffsetCommitRequestPartition_3(items: Iterable[TxnOffsetCommitRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        s = o.committed_metadata
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        committed_metadata_value = o.committed_metadata
+        text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
+        n = 0 if committed_metadata_value is None else len(text) + 1
         if n < 128:
             write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
         else:
             write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -388,15 +400,15 @@ def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int) -> tu
 
 def _write_TxnOffsetCommitRequestTopic_0(items: Iterable[TxnOffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_TxnOffsetCommitRequestPartition_0(a, write, version)
+        if partitions_list:
+            _write_TxnOffsetCommitRequestPartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -427,15 +439,15 @@ def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tu
 
 def _write_TxnOffsetCommitRequestTopic_2(items: Iterable[TxnOffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_TxnOffsetCommitRequestPartition_2(a, write, version)
+        if partitions_list:
+            _write_TxnOffsetCommitRequestPartition_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -475,15 +487,15 @@ def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int) -> tu
 
 def _write_TxnOffsetCommitRequestTopic_3(items: Iterable[TxnOffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_TxnOffsetCommitRequestPartition_3(a, write, version)
+        if partitions_list:
+            _write_TxnOffsetCommitRequestPartition_3(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -528,19 +540,19 @@ def _write_TxnOffsetCommitRequest_0(o: TxnOffsetCommitRequest, write: Write, ver
         non_default("memberId", version)
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.transactional_id.encode()
-    n = len(b)
+    text = o.transactional_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.group_id.encode()
-    n = len(b)
+    write(text)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_qhi(o.producer_id, o.producer_epoch, n))
-    if a:
-        _write_TxnOffsetCommitRequestTopic_0(a, write, version)
+    if topics_list:
+        _write_TxnOffsetCommitRequestTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -583,19 +595,19 @@ def _write_TxnOffsetCommitRequest_2(o: TxnOffsetCommitRequest, write: Write, ver
         non_default("memberId", version)
     if o.group_instance_id is not None:
         non_default("groupInstanceId", version)
-    b = o.transactional_id.encode()
-    n = len(b)
+    text = o.transactional_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    b = o.group_id.encode()
-    n = len(b)
+    write(text)
+    text = o.group_id.encode()
+    n = len(text)
     write(_pack_h(n))
-    write(b)
-    a = o.topics
-    n = len(a)
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_qhi(o.producer_id, o.producer_epoch, n))
-    if a:
-        _write_TxnOffsetCommitRequestTopic_2(a, write, version)
+    if topics_list:
+        _write_TxnOffsetCommitRequestTopic_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -661,32 +673,32 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int) -> tuple[TxnOffsetComm
 
 
 def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, version: int) -> None:
-    b = o.transactional_id.encode()
-    n = len(b) + 1
+    text = o.transactional_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.group_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.member_id.encode()
-    n = len(b) + 1
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
     if n < 128:
         write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id, n))
     else:
         write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id))
         write(long_string_length(n))
-    write(b)
-    s = o.group_instance_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_TxnOffsetCommitRequestTopic_3(a, write, version)
+    if topics_list:
+        _write_TxnOffsetCommitRequestTopic_3(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -761,15 +773,15 @@ def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int) -> t
 
 def _write_TxnOffsetCommitResponseTopic_0(items: Iterable[TxnOffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b)
+        text = o.name.encode()
+        n = len(text)
         write(_pack_h(n))
-        write(b)
-        a = o.partitions
-        n = len(a)
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list)
         write(_pack_i(n))
-        if a:
-            _write_TxnOffsetCommitResponsePartition_0(a, write, version)
+        if partitions_list:
+            _write_TxnOffsetCommitResponsePartition_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             no_tags(version)
 
@@ -809,15 +821,15 @@ def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int) -> t
 
 def _write_TxnOffsetCommitResponseTopic_3(items: Iterable[TxnOffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_TxnOffsetCommitResponsePartition_3(a, write, version)
+        if partitions_list:
+            _write_TxnOffsetCommitResponsePartition_3(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -839,11 +851,11 @@ def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int) -> tuple[TxnOffsetCom
 
 
 def _write_TxnOffsetCommitResponse_0(o: TxnOffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a)
+    topics_list = o.topics
+    n = len(topics_list)
     write(_pack_ii(o.throttle_time_ms, n))
-    if a:
-        _write_TxnOffsetCommitResponseTopic_0(a, write, version)
+    if topics_list:
+        _write_TxnOffsetCommitResponseTopic_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         no_tags(version)
 
@@ -870,15 +882,15 @@ def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int) -> tuple[TxnOffsetCom
 
 
 def _write_TxnOffsetCommitResponse_3(o: TxnOffsetCommitResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.throttle_time_ms, n))
     else:
         write(_pack_i(o.throttle_time_ms))
         write(write_uvarint(n))
-    if a:
-        _write_TxnOffsetCommitResponseTopic_3(a, write, version)
+    if topics_list:
+        _write_TxnOffsetCommitResponseTopic_3(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -130,15 +129,15 @@ def _read_UnregisterBrokerResponse_0(data: bytes, pos: int) -> tuple[UnregisterB
 
 
 def _write_UnregisterBrokerResponse_0(o: UnregisterBrokerResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

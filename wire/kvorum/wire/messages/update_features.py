@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -94,7 +94,7 @@ class UpdateFeaturesRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    FeatureUpdateKey = UpdateFeaturesRequestFeatureUpdateKey
+    FeatureUpdateKey: TypeAlias = UpdateFeaturesRequestFeatureUpdateKey
     FIELDS = (
         ('timeout_ms', 'timeoutMs', 'int32', (0, 2), (0, -1), None, (0, -1), 60000, False),
         ('feature_updates', 'featureUpdates', '[]UpdateFeaturesRequestFeatureUpdateKey', (0, 2), (0, -1), None, (0, -1), (), False),
@@ -161,7 +161,7 @@ class UpdateFeaturesResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    UpdatableFeatureResult = UpdateFeaturesResponseUpdatableFeatureResult
+    UpdatableFeatureResult: TypeAlias = UpdateFeaturesResponseUpdatableFeatureResult
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -216,10 +216,10 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_0(items: Iterable[UpdateFeature
     for o in items:
         if o.upgrade_type != 1:
             non_default("upgradeType", version)
-        b = o.feature.encode()
-        n = len(b) + 1
+        text = o.feature.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_ht(o.max_version_level, o.allow_downgrade))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -255,10 +255,10 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_1(items: Iterable[UpdateFeature
     for o in items:
         if o.allow_downgrade is not False:
             non_default("allowDowngrade", version)
-        b = o.feature.encode()
-        n = len(b) + 1
+        text = o.feature.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_hb(o.max_version_level, o.upgrade_type))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -291,15 +291,15 @@ def _read_UpdateFeaturesRequest_0(data: bytes, pos: int) -> tuple[UpdateFeatures
 def _write_UpdateFeaturesRequest_0(o: UpdateFeaturesRequest, write: Write, version: int) -> None:
     if o.validate_only is not False:
         non_default("validateOnly", version)
-    a = o.feature_updates
-    n = len(a) + 1
+    feature_updates_list = o.feature_updates
+    n = len(feature_updates_list) + 1
     if n < 128:
         write(_pack_iB(o.timeout_ms, n))
     else:
         write(_pack_i(o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_UpdateFeaturesRequestFeatureUpdateKey_0(a, write, version)
+    if feature_updates_list:
+        _write_UpdateFeaturesRequestFeatureUpdateKey_0(feature_updates_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -328,15 +328,15 @@ def _read_UpdateFeaturesRequest_1(data: bytes, pos: int) -> tuple[UpdateFeatures
 
 
 def _write_UpdateFeaturesRequest_1(o: UpdateFeaturesRequest, write: Write, version: int) -> None:
-    a = o.feature_updates
-    n = len(a) + 1
+    feature_updates_list = o.feature_updates
+    n = len(feature_updates_list) + 1
     if n < 128:
         write(_pack_iB(o.timeout_ms, n))
     else:
         write(_pack_i(o.timeout_ms))
         write(write_uvarint(n))
-    if a:
-        _write_UpdateFeaturesRequestFeatureUpdateKey_1(a, write, version)
+    if feature_updates_list:
+        _write_UpdateFeaturesRequestFeatureUpdateKey_1(feature_updates_list, write, version)
     if o.unknown_tagged_fields:
         write(_pack_t(o.validate_only))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -381,19 +381,19 @@ def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, 
 
 def _write_UpdateFeaturesResponseUpdatableFeatureResult_0(items: Iterable[UpdateFeaturesResponseUpdatableFeatureResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.feature.encode()
-        n = len(b) + 1
+        text = o.feature.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_hB(o.error_code, n))
         else:
             write(_pack_h(o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -434,20 +434,20 @@ def _read_UpdateFeaturesResponse_0(data: bytes, pos: int) -> tuple[UpdateFeature
 
 
 def _write_UpdateFeaturesResponse_0(o: UpdateFeaturesResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
-    a = o.results
-    n = len(a) + 1
+    write(text)
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_UpdateFeaturesResponseUpdatableFeatureResult_0(a, write, version)
+    if results_list:
+        _write_UpdateFeaturesResponseUpdatableFeatureResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -479,15 +479,15 @@ def _read_UpdateFeaturesResponse_2(data: bytes, pos: int) -> tuple[UpdateFeature
 
 
 def _write_UpdateFeaturesResponse_2(o: UpdateFeaturesResponse, write: Write, version: int) -> None:
-    s = o.error_message
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
     if n < 128:
         write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
     else:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
         write(long_string_length(n))
-    write(b)
+    write(text)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

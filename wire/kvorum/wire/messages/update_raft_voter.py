@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -119,8 +119,8 @@ class UpdateRaftVoterRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Listener = UpdateRaftVoterRequestListener
-    KRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature
+    Listener: TypeAlias = UpdateRaftVoterRequestListener
+    KRaftVersionFeature: TypeAlias = UpdateRaftVoterRequestKRaftVersionFeature
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('current_leader_epoch', 'currentLeaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -203,7 +203,7 @@ class UpdateRaftVoterResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    CurrentLeader = UpdateRaftVoterResponseCurrentLeader
+    CurrentLeader: TypeAlias = UpdateRaftVoterResponseCurrentLeader
     FIELDS = (
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -283,14 +283,14 @@ def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int) ->
 
 def _write_UpdateRaftVoterRequestListener_0(items: Iterable[UpdateRaftVoterRequestListener], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -333,20 +333,20 @@ def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int) -> tuple[UpdateRaftVot
 
 
 def _write_UpdateRaftVoterRequest_0(o: UpdateRaftVoterRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.listeners
-    n = len(a) + 1
+    write(text)
+    listeners_list = o.listeners
+    n = len(listeners_list) + 1
     if n < 128:
         write(_pack_ii16sB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n))
     else:
         write(_pack_ii16s(o.current_leader_epoch, o.voter_id, o.voter_directory_id))
         write(write_uvarint(n))
-    if a:
-        _write_UpdateRaftVoterRequestListener_0(a, write, version)
+    if listeners_list:
+        _write_UpdateRaftVoterRequestListener_0(listeners_list, write, version)
     _write_UpdateRaftVoterRequestKRaftVersionFeature_0((o.k_raft_version_feature,), write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
@@ -379,14 +379,14 @@ def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: i
 
 def _write_UpdateRaftVoterResponseCurrentLeader_0(items: Iterable[UpdateRaftVoterResponseCurrentLeader], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iiB(o.leader_id, o.leader_epoch, n))
         else:
             write(_pack_ii(o.leader_id, o.leader_epoch))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_i(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -428,8 +428,9 @@ def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int) -> tuple[UpdateRaftVo
 
 def _write_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, write: Write, version: int) -> None:
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.host != '' or o.current_leader.port != 0 or o.current_leader.unknown_tagged_fields:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
         _write_UpdateRaftVoterResponseCurrentLeader_0((o.current_leader,), put, version)
         tags.append((0, b"".join(payload)))

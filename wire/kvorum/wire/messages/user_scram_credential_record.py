@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, ClassVar
 
 from kvorum.wire.primitives import (
     Message,
@@ -128,26 +127,26 @@ def _read_UserScramCredentialRecord_0(data: bytes, pos: int) -> tuple[UserScramC
 
 
 def _write_UserScramCredentialRecord_0(o: UserScramCredentialRecord, write: Write, version: int) -> None:
-    b = o.name.encode()
-    n = len(b) + 1
+    text = o.name.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    b = o.salt
-    n = len(b) + 1
+    write(text)
+    raw = o.salt
+    n = len(raw) + 1
     if n < 128:
         write(_pack_bB(o.mechanism, n))
     else:
         write(_pack_b(o.mechanism))
         write(write_uvarint(n))
-    write(b)
-    b = o.stored_key
-    n = len(b) + 1
+    write(raw)
+    raw = o.stored_key
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
-    b = o.server_key
-    n = len(b) + 1
+    write(raw)
+    raw = o.server_key
+    n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    write(b)
+    write(raw)
     if o.unknown_tagged_fields:
         write(_pack_i(o.iterations))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -145,8 +145,8 @@ class VoteRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    TopicData = VoteRequestTopicData
-    PartitionData = VoteRequestPartitionData
+    TopicData: TypeAlias = VoteRequestTopicData
+    PartitionData: TypeAlias = VoteRequestPartitionData
     FIELDS = (
         ('cluster_id', 'clusterId', 'string', (0, 2), (0, 32767), None, (0, -1), None, False),
         ('voter_id', 'voterId', 'int32', (1, 2), (0, -1), None, (0, -1), -1, True),
@@ -277,9 +277,9 @@ class VoteResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
-    TopicData = VoteResponseTopicData
-    NodeEndpoint = VoteResponseNodeEndpoint
-    PartitionData = VoteResponsePartitionData
+    TopicData: TypeAlias = VoteResponseTopicData
+    NodeEndpoint: TypeAlias = VoteResponseNodeEndpoint
+    PartitionData: TypeAlias = VoteResponsePartitionData
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]VoteResponseTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
@@ -414,15 +414,15 @@ def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[lis
 
 def _write_VoteRequestTopicData_0(items: Iterable[VoteRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_VoteRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_VoteRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -464,15 +464,15 @@ def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int) -> tuple[lis
 
 def _write_VoteRequestTopicData_1(items: Iterable[VoteRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_VoteRequestPartitionData_1(a, write, version)
+        if partitions_list:
+            _write_VoteRequestPartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -514,15 +514,15 @@ def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int) -> tuple[lis
 
 def _write_VoteRequestTopicData_2(items: Iterable[VoteRequestTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_VoteRequestPartitionData_2(a, write, version)
+        if partitions_list:
+            _write_VoteRequestPartitionData_2(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -564,16 +564,16 @@ def _read_VoteRequest_0(data: bytes, pos: int) -> tuple[VoteRequest, int]:
 
 
 def _write_VoteRequest_0(o: VoteRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_VoteRequestTopicData_0(a, write, version)
+    if topics_list:
+        _write_VoteRequestTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -614,20 +614,20 @@ def _read_VoteRequest_1(data: bytes, pos: int) -> tuple[VoteRequest, int]:
 
 
 def _write_VoteRequest_1(o: VoteRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.voter_id, n))
     else:
         write(_pack_i(o.voter_id))
         write(write_uvarint(n))
-    if a:
-        _write_VoteRequestTopicData_1(a, write, version)
+    if topics_list:
+        _write_VoteRequestTopicData_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -668,20 +668,20 @@ def _read_VoteRequest_2(data: bytes, pos: int) -> tuple[VoteRequest, int]:
 
 
 def _write_VoteRequest_2(o: VoteRequest, write: Write, version: int) -> None:
-    s = o.cluster_id
-    b = b"" if s is None else s.encode()
-    n = 0 if s is None else len(b) + 1
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_iB(o.voter_id, n))
     else:
         write(_pack_i(o.voter_id))
         write(write_uvarint(n))
-    if a:
-        _write_VoteRequestTopicData_2(a, write, version)
+    if topics_list:
+        _write_VoteRequestTopicData_2(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -736,14 +736,14 @@ def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple
 
 def _write_VoteResponseNodeEndpoint_1(items: Iterable[VoteResponseNodeEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.host.encode()
-        n = len(b) + 1
+        text = o.host.encode()
+        n = len(text) + 1
         if n < 128:
             write(_pack_iB(o.node_id, n))
         else:
             write(_pack_i(o.node_id))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -786,15 +786,15 @@ def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[li
 
 def _write_VoteResponseTopicData_0(items: Iterable[VoteResponseTopicData], write: Write, version: int) -> None:
     for o in items:
-        b = o.topic_name.encode()
-        n = len(b) + 1
+        text = o.topic_name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_VoteResponsePartitionData_0(a, write, version)
+        if partitions_list:
+            _write_VoteResponsePartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -826,15 +826,15 @@ def _read_VoteResponse_0(data: bytes, pos: int) -> tuple[VoteResponse, int]:
 def _write_VoteResponse_0(o: VoteResponse, write: Write, version: int) -> None:
     if o.node_endpoints != []:
         non_default("nodeEndpoints", version)
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_VoteResponseTopicData_0(a, write, version)
+    if topics_list:
+        _write_VoteResponseTopicData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -893,24 +893,25 @@ def _read_VoteResponse_1(data: bytes, pos: int) -> tuple[VoteResponse, int]:
 
 
 def _write_VoteResponse_1(o: VoteResponse, write: Write, version: int) -> None:
-    a = o.topics
-    n = len(a) + 1
+    topics_list = o.topics
+    n = len(topics_list) + 1
     if n < 128:
         write(_pack_hB(o.error_code, n))
     else:
         write(_pack_h(o.error_code))
         write(write_uvarint(n))
-    if a:
-        _write_VoteResponseTopicData_0(a, write, version)
+    if topics_list:
+        _write_VoteResponseTopicData_0(topics_list, write, version)
     tags: Tags = []
+    payload: list[bytes | memoryview]
     if o.node_endpoints != []:
-        payload: list[bytes | memoryview] = []
+        payload = []
         put = payload.append
-        a = o.node_endpoints
-        n = len(a) + 1
+        node_endpoints_list = o.node_endpoints
+        n = len(node_endpoints_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_VoteResponseNodeEndpoint_1(a, put, version)
+        if node_endpoints_list:
+            _write_VoteResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)

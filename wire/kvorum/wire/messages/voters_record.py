@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -142,9 +142,9 @@ class VotersRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-    Voter = VotersRecordVoter
-    Endpoint = VotersRecordEndpoint
-    KRaftVersionFeature = VotersRecordKRaftVersionFeature
+    Voter: TypeAlias = VotersRecordVoter
+    Endpoint: TypeAlias = VotersRecordEndpoint
+    KRaftVersionFeature: TypeAlias = VotersRecordKRaftVersionFeature
     FIELDS = (
         ('version', 'version', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('voters', 'voters', '[]VotersRecordVoter', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -220,14 +220,14 @@ def _read_VotersRecordEndpoint_0(data: bytes, pos: int, count: int) -> tuple[lis
 
 def _write_VotersRecordEndpoint_0(items: Iterable[VotersRecordEndpoint], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        b = o.host.encode()
-        n = len(b) + 1
+        write(text)
+        text = o.host.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write(_pack_H(o.port))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -262,15 +262,15 @@ def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int) -> tuple[list[V
 
 def _write_VotersRecordVoter_0(items: Iterable[VotersRecordVoter], write: Write, version: int) -> None:
     for o in items:
-        a = o.endpoints
-        n = len(a) + 1
+        endpoints_list = o.endpoints
+        n = len(endpoints_list) + 1
         if n < 128:
             write(_pack_i16sB(o.voter_id, o.voter_directory_id, n))
         else:
             write(_pack_i16s(o.voter_id, o.voter_directory_id))
             write(write_uvarint(n))
-        if a:
-            _write_VotersRecordEndpoint_0(a, write, version)
+        if endpoints_list:
+            _write_VotersRecordEndpoint_0(endpoints_list, write, version)
         _write_VotersRecordKRaftVersionFeature_0((o.k_raft_version_feature,), write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
@@ -300,15 +300,15 @@ def _read_VotersRecord_0(data: bytes, pos: int) -> tuple[VotersRecord, int]:
 
 
 def _write_VotersRecord_0(o: VotersRecord, write: Write, version: int) -> None:
-    a = o.voters
-    n = len(a) + 1
+    voters_list = o.voters
+    n = len(voters_list) + 1
     if n < 128:
         write(_pack_hB(o.version, n))
     else:
         write(_pack_h(o.version))
         write(write_uvarint(n))
-    if a:
-        _write_VotersRecordVoter_0(a, write, version)
+    if voters_list:
+        _write_VotersRecordVoter_0(voters_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -160,9 +160,9 @@ class WriteShareGroupStateRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    WriteStateData = WriteShareGroupStateRequestWriteStateData
-    PartitionData = WriteShareGroupStateRequestPartitionData
-    StateBatch = WriteShareGroupStateRequestStateBatch
+    WriteStateData: TypeAlias = WriteShareGroupStateRequestWriteStateData
+    PartitionData: TypeAlias = WriteShareGroupStateRequestPartitionData
+    StateBatch: TypeAlias = WriteShareGroupStateRequestStateBatch
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]WriteShareGroupStateRequestWriteStateData', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -247,8 +247,8 @@ class WriteShareGroupStateResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
-    WriteStateResult = WriteShareGroupStateResponseWriteStateResult
-    PartitionResult = WriteShareGroupStateResponsePartitionResult
+    WriteStateResult: TypeAlias = WriteShareGroupStateResponseWriteStateResult
+    PartitionResult: TypeAlias = WriteShareGroupStateResponsePartitionResult
     FIELDS = (
         ('results', 'results', '[]WriteShareGroupStateResponseWriteStateResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
@@ -313,15 +313,15 @@ def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, coun
 
 def _write_WriteShareGroupStateRequestPartitionData_0(items: Iterable[WriteShareGroupStateRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.state_batches
-        n = len(a) + 1
+        state_batches_list = o.state_batches
+        n = len(state_batches_list) + 1
         if n < 128:
             write(_pack_iiiqB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n))
         else:
             write(_pack_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset))
             write(write_uvarint(n))
-        if a:
-            _write_WriteShareGroupStateRequestStateBatch_0(a, write, version)
+        if state_batches_list:
+            _write_WriteShareGroupStateRequestStateBatch_0(state_batches_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -354,15 +354,15 @@ def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, coun
 
 def _write_WriteShareGroupStateRequestPartitionData_1(items: Iterable[WriteShareGroupStateRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        a = o.state_batches
-        n = len(a) + 1
+        state_batches_list = o.state_batches
+        n = len(state_batches_list) + 1
         if n < 128:
             write(_pack_iiiqiB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n))
         else:
             write(_pack_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
             write(write_uvarint(n))
-        if a:
-            _write_WriteShareGroupStateRequestStateBatch_0(a, write, version)
+        if state_batches_list:
+            _write_WriteShareGroupStateRequestStateBatch_0(state_batches_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -395,15 +395,15 @@ def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, cou
 
 def _write_WriteShareGroupStateRequestWriteStateData_0(items: Iterable[WriteShareGroupStateRequestWriteStateData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_WriteShareGroupStateRequestPartitionData_0(a, write, version)
+        if partitions_list:
+            _write_WriteShareGroupStateRequestPartitionData_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -436,15 +436,15 @@ def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, cou
 
 def _write_WriteShareGroupStateRequestWriteStateData_1(items: Iterable[WriteShareGroupStateRequestWriteStateData], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_WriteShareGroupStateRequestPartitionData_1(a, write, version)
+        if partitions_list:
+            _write_WriteShareGroupStateRequestPartitionData_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -482,15 +482,15 @@ def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[WriteSha
 
 
 def _write_WriteShareGroupStateRequest_0(o: WriteShareGroupStateRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteShareGroupStateRequestWriteStateData_0(a, write, version)
+    if topics_list:
+        _write_WriteShareGroupStateRequestWriteStateData_0(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -528,15 +528,15 @@ def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int) -> tuple[WriteSha
 
 
 def _write_WriteShareGroupStateRequest_1(o: WriteShareGroupStateRequest, write: Write, version: int) -> None:
-    b = o.group_id.encode()
-    n = len(b) + 1
+    text = o.group_id.encode()
+    n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
-    write(b)
-    a = o.topics
-    n = len(a) + 1
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteShareGroupStateRequestWriteStateData_1(a, write, version)
+    if topics_list:
+        _write_WriteShareGroupStateRequestWriteStateData_1(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -571,15 +571,15 @@ def _read_WriteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, c
 
 def _write_WriteShareGroupStateResponsePartitionResult_0(items: Iterable[WriteShareGroupStateResponsePartitionResult], write: Write, version: int) -> None:
     for o in items:
-        s = o.error_message
-        b = b"" if s is None else s.encode()
-        n = 0 if s is None else len(b) + 1
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
         if n < 128:
             write(_pack_ihB(o.partition, o.error_code, n))
         else:
             write(_pack_ih(o.partition, o.error_code))
             write(long_string_length(n))
-        write(b)
+        write(text)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -612,15 +612,15 @@ def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, 
 
 def _write_WriteShareGroupStateResponseWriteStateResult_0(items: Iterable[WriteShareGroupStateResponseWriteStateResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.partitions
-        n = len(a) + 1
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         if n < 128:
             write(_pack_16sB(o.topic_id, n))
         else:
             write(_pack_16s(o.topic_id))
             write(write_uvarint(n))
-        if a:
-            _write_WriteShareGroupStateResponsePartitionResult_0(a, write, version)
+        if partitions_list:
+            _write_WriteShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -649,11 +649,11 @@ def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[WriteSh
 
 
 def _write_WriteShareGroupStateResponse_0(o: WriteShareGroupStateResponse, write: Write, version: int) -> None:
-    a = o.results
-    n = len(a) + 1
+    results_list = o.results
+    n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteShareGroupStateResponseWriteStateResult_0(a, write, version)
+    if results_list:
+        _write_WriteShareGroupStateResponseWriteStateResult_0(results_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
@@ -127,8 +127,8 @@ class WriteTxnMarkersRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    WritableTxnMarker = WriteTxnMarkersRequestWritableTxnMarker
-    WritableTxnMarkerTopic = WriteTxnMarkersRequestWritableTxnMarkerTopic
+    WritableTxnMarker: TypeAlias = WriteTxnMarkersRequestWritableTxnMarker
+    WritableTxnMarkerTopic: TypeAlias = WriteTxnMarkersRequestWritableTxnMarkerTopic
     FIELDS = (
         ('markers', 'markers', '[]WriteTxnMarkersRequestWritableTxnMarker', (1, 2), (0, -1), None, (0, -1), (), False),
     )
@@ -229,9 +229,9 @@ class WriteTxnMarkersResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
-    WritableTxnMarkerResult = WriteTxnMarkersResponseWritableTxnMarkerResult
-    WritableTxnMarkerTopicResult = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
-    WritableTxnMarkerPartitionResult = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
+    WritableTxnMarkerResult: TypeAlias = WriteTxnMarkersResponseWritableTxnMarkerResult
+    WritableTxnMarkerTopicResult: TypeAlias = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
+    WritableTxnMarkerPartitionResult: TypeAlias = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
     FIELDS = (
         ('markers', 'markers', '[]WriteTxnMarkersResponseWritableTxnMarkerResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
@@ -283,16 +283,16 @@ def _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data: bytes, pos: int, 
 
 def _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(items: Iterable[WriteTxnMarkersRequestWritableTxnMarkerTopic], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partition_indexes
-        if len(a) < 17:
-            write(INT32_COMPACT[len(a)](len(a) + 1, *a))
+        write(text)
+        partition_indexes_list = o.partition_indexes
+        if len(partition_indexes_list) < 17:
+            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
-            write(write_uvarint(len(a) + 1))
-            write(write_numbers(a, "i"))
+            write(write_uvarint(len(partition_indexes_list) + 1))
+            write(write_numbers(partition_indexes_list, "i"))
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -326,15 +326,15 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count
 
 def _write_WriteTxnMarkersRequestWritableTxnMarker_1(items: Iterable[WriteTxnMarkersRequestWritableTxnMarker], write: Write, version: int) -> None:
     for o in items:
-        a = o.topics
-        n = len(a) + 1
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n))
         else:
             write(_pack_qht(o.producer_id, o.producer_epoch, o.transaction_result))
             write(write_uvarint(n))
-        if a:
-            _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(a, write, version)
+        if topics_list:
+            _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_i(o.coordinator_epoch))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -368,15 +368,15 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count
 
 def _write_WriteTxnMarkersRequestWritableTxnMarker_2(items: Iterable[WriteTxnMarkersRequestWritableTxnMarker], write: Write, version: int) -> None:
     for o in items:
-        a = o.topics
-        n = len(a) + 1
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n))
         else:
             write(_pack_qht(o.producer_id, o.producer_epoch, o.transaction_result))
             write(write_uvarint(n))
-        if a:
-            _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(a, write, version)
+        if topics_list:
+            _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(topics_list, write, version)
         if o.unknown_tagged_fields:
             write(_pack_ib(o.coordinator_epoch, o.transaction_version))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -406,11 +406,11 @@ def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int) -> tuple[WriteTxnMarke
 
 
 def _write_WriteTxnMarkersRequest_1(o: WriteTxnMarkersRequest, write: Write, version: int) -> None:
-    a = o.markers
-    n = len(a) + 1
+    markers_list = o.markers
+    n = len(markers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteTxnMarkersRequestWritableTxnMarker_1(a, write, version)
+    if markers_list:
+        _write_WriteTxnMarkersRequestWritableTxnMarker_1(markers_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -439,11 +439,11 @@ def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int) -> tuple[WriteTxnMarke
 
 
 def _write_WriteTxnMarkersRequest_2(o: WriteTxnMarkersRequest, write: Write, version: int) -> None:
-    a = o.markers
-    n = len(a) + 1
+    markers_list = o.markers
+    n = len(markers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteTxnMarkersRequestWritableTxnMarker_2(a, write, version)
+    if markers_list:
+        _write_WriteTxnMarkersRequestWritableTxnMarker_2(markers_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -508,15 +508,15 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos
 
 def _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(items: Iterable[WriteTxnMarkersResponseWritableTxnMarkerTopicResult], write: Write, version: int) -> None:
     for o in items:
-        b = o.name.encode()
-        n = len(b) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
-        write(b)
-        a = o.partitions
-        n = len(a) + 1
+        write(text)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-        if a:
-            _write_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(a, write, version)
+        if partitions_list:
+            _write_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(partitions_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -549,15 +549,15 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int
 
 def _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(items: Iterable[WriteTxnMarkersResponseWritableTxnMarkerResult], write: Write, version: int) -> None:
     for o in items:
-        a = o.topics
-        n = len(a) + 1
+        topics_list = o.topics
+        n = len(topics_list) + 1
         if n < 128:
             write(_pack_qB(o.producer_id, n))
         else:
             write(_pack_q(o.producer_id))
             write(write_uvarint(n))
-        if a:
-            _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(a, write, version)
+        if topics_list:
+            _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(topics_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -586,11 +586,11 @@ def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int) -> tuple[WriteTxnMark
 
 
 def _write_WriteTxnMarkersResponse_1(o: WriteTxnMarkersResponse, write: Write, version: int) -> None:
-    a = o.markers
-    n = len(a) + 1
+    markers_list = o.markers
+    n = len(markers_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
-    if a:
-        _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(a, write, version)
+    if markers_list:
+        _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(markers_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
