@@ -40,9 +40,10 @@ class SnapshotBytes(Protocol):
 def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Yield every batch of a snapshot, header and footer batches included, with its bytes.
 
-    Raises CorruptSnapshotError at the first bytes that are no sound batch, where offsets do not go
-    up from batch to batch, where the first record is no SNAPSHOT_HEADER, and, after the last batch,
-    where that is no SNAPSHOT_FOOTER. Only a reader that got to the end may believe what it read.
+    Raises CorruptSnapshotError at the first bytes that are no sound batch, where a batch does not
+    begin at the offset behind the one before it, where the first record is no SNAPSHOT_HEADER, and,
+    after the last batch, where that is no SNAPSHOT_FOOTER. Only a reader that got to the end may
+    believe what it read.
     """
     position = 0
     next_offset = 0
@@ -54,8 +55,8 @@ def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader
             raise _corrupt("it does not begin with a snapshot header", snapshot, position)
         if is_complete:
             raise _corrupt("there is something behind the snapshot footer", snapshot, position)
-        if header.base_offset < next_offset:
-            problem = f"a batch begins at offset {header.base_offset}, below {next_offset}"
+        if header.base_offset != next_offset:
+            problem = f"a batch begins at offset {header.base_offset} instead of {next_offset}"
             raise _corrupt(problem, snapshot, position)
         yield header, batch
         is_complete = control is not None and control[0] == SNAPSHOT_FOOTER
