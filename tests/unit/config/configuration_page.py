@@ -1,0 +1,97 @@
+"""The page about configuration, written from the tables of keys.
+
+``python -m tests.unit.config.configuration_page`` (from the project's root) rewrites it; a test
+compares what is there with what would be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    broker_synonyms,
+    topic_synonym,
+)
+from kvorum.node.config import KEYS_IN_USE
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+HEAD = """\
+# Configuration
+
+A node reads a Java properties file with Kafka's own keys (`kvorum server FILE`, and
+`--override key=value` on top of it). Defaults, limits, checks and messages are those of Kafka
+4.3.1. A key that Kafka knows and kvorum does not act on is accepted and named once at start-up; a
+key that neither knows is a warning. Values of both are kept, and shown by DescribeConfigs.
+
+This page is written from the tables in `kvorum.metadata.config_definitions` by
+`python -m tests.unit.config.configuration_page`.
+
+## What differs from Kafka
+
+- Only PLAINTEXT listeners are served: a listener mapped to SSL or SASL is refused at start-up.
+  `kvorum storage` formats and inspects the directories of such a node all the same.
+- Class names (`authorizer.class.name`, policies, callbacks) are taken as text: nothing is loaded.
+- Of several faults in one file, kvorum may name another one first.
+- The documentation that DescribeConfigs carries is our own line on each key, where there is one.
+"""
+
+
+def node_rows() -> Iterator[str]:
+    topic_defaults = set(topic_default_keys())
+    for name in sorted(KEYS_IN_USE - topic_defaults):
+        definition = BROKER_CONFIGS[name]
+        default = "required" if definition.is_required else code(definition.default)
+        yield f"| `{name}` | {default} | {definition.documentation} |"
+
+
+def topic_default_keys() -> dict[str, str]:
+    """Each broker key that only stands behind a topic key, with that key."""
+    return {
+        name: topic_key
+        for topic_key in TOPIC_CONFIGS
+        if (strongest := topic_synonym(topic_key)) is not None
+        for name in broker_synonyms(strongest)
+        if BROKER_CONFIGS[name].documentation is None
+    }
+
+
+def topic_rows() -> Iterator[str]:
+    for name, topic_key in sorted(topic_default_keys().items()):
+        meaning = TOPIC_CONFIGS[topic_key].documentation
+        yield f"| `{name}` | {code(BROKER_CONFIGS[name].default)} | `{topic_key}` | {meaning} |"
+
+
+def code(text: str | None) -> str:
+    if text is None:
+        return "not set"
+    return f"`{text}`" if text else "empty"
+
+
+def page() -> str:
+    return "\n".join(
+        (
+            HEAD,
+            "## Keys of a node",
+            "",
+            "| key | default | meaning |",
+            "|---|---|---|",
+            *node_rows(),
+            "",
+            "## Keys behind a topic's own",
+            "",
+            "What a topic's key is where the topic does not set it. Hours and minutes are turned",
+            "into milliseconds; of several keys for one, the finest that is set counts.",
+            "",
+            "| key | default | topic key | meaning |",
+            "|---|---|---|---|",
+            *topic_rows(),
+            "",
+        )
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
