@@ -1,0 +1,188 @@
+"""A controller with its log, in memory: asks, applies what comes out, and shows both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from types import MappingProxyType
+
+from kvorum.controller.activation import activation_records
+from kvorum.controller.requests import handle
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.sessions import BrokerSessions
+from kvorum.controller.settings import ControllerContext, ControllerSettings
+from kvorum.metadata.bootstrap import bootstrap_from_features
+from kvorum.metadata.features import default_feature_levels, supported_features
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+    BrokerRegistrationResponse,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+)
+from kvorum.wire.primitives import Message
+
+CLUSTER_ID = "abcdefghijklmnopqrstuv"
+SETTINGS = ControllerSettings(node_id=1, cluster_id=CLUSTER_ID)
+
+
+def directory_of(broker_id: int, number: int = 0) -> bytes:
+    """The id of a log directory of a broker."""
+    return bytes([0xD0 + number, *bytes(14), broker_id])
+
+
+@dataclass
+class ControllerUnderTest:
+    """The pending image, the offset of the next record, and everything written so far."""
+
+    settings: ControllerSettings = SETTINGS
+    image: MetadataImage = field(default_factory=MetadataImage)
+    next_offset: int = 0
+    now_ms: float = 0.0
+    kraft_version: int = 1
+    random: Random = field(default_factory=lambda: Random(7))
+    records: list[RecordAndVersion] = field(default_factory=list[RecordAndVersion])
+    last_records: tuple[RecordAndVersion, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.sessions = BrokerSessions(self.settings.session_timeout_ms)
+
+    def context(self, api_version: int = 0, *, is_forwarded: bool = False) -> ControllerContext:
+        return ControllerContext(
+            settings=self.settings,
+            sessions=self.sessions,
+            random=self.random,
+            now_ms=self.now_ms,
+            next_offset=self.next_offset,
+            api_version=api_version,
+            listener="CONTROLLER",
+            is_forwarded=is_forwarded,
+            kraft_version=self.kraft_version,
+            leader_id=self.settings.node_id,
+        )
+
+    def commit(self, records: tuple[RecordAndVersion, ...]) -> None:
+        """Append records to the log and fold them."""
+        self.last_records = records
+        for message, version in records:
+            # What goes into the log must fit into it.
+            message.encode(version)
+            self.image = self.image.apply(message, version, self.next_offset)
+            self.next_offset += 1
+        self.records.extend(records)
+
+    def run(self, result: ControllerResult[object]) -> None:
+        self.commit(result.records)
+
+    def ask(
+        self, request: Message, api_version: int | None = None, *, is_forwarded: bool = False
+    ) -> Message:
+        """Return the answer to `request`, whose records are committed."""
+        version = type(request).MAX_VERSION if api_version is None else api_version
+        result = handle(self.image, request, self.context(version, is_forwarded=is_forwarded))
+        result.response.encode(version)
+        self.commit(result.records)
+        return result.response
+
+    def activate(self, version: MetadataVersion = MetadataVersion.V4_3_IV0) -> None:
+        """Start a new cluster at `version`."""
+        bootstrap = bootstrap_from_features(
+            version, default_feature_levels(version), source="a test"
+        )
+        self.run(activation_records(self.image, bootstrap, self.settings))
+
+    def registration(
+        self, broker_id: int, *, rack: str | None = None, incarnation: int = 0
+    ) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=bytes([1 + incarnation, *bytes(14), broker_id]),
+            listeners=[
+                BrokerRegistrationRequestListener(
+                    name="PLAIN", host=f"host-{broker_id}", port=9000 + broker_id
+                )
+            ],
+            features=[
+                BrokerRegistrationRequestFeature(name, range_.min, range_.max)
+                for name, range_ in supported_features().items()
+            ],
+            rack=rack,
+            log_dirs=[directory_of(broker_id)],
+        )
+
+    def register(self, broker_id: int, *, rack: str | None = None, incarnation: int = 0) -> int:
+        """Register a broker and return its epoch."""
+        request = self.registration(broker_id, rack=rack, incarnation=incarnation)
+        response = self.ask(request)
+        assert isinstance(response, BrokerRegistrationResponse)
+        assert response.error_code == 0
+        return response.broker_epoch
+
+    def heartbeat(
+        self,
+        broker_id: int,
+        *,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        metadata_offset: int | None = None,
+    ) -> BrokerHeartbeatResponse:
+        """Send a heartbeat of a registered broker that has read everything."""
+        epoch = self.image.cluster.brokers[broker_id].epoch
+        self.sessions.contact(broker_id, epoch, self.now_ms)
+        response = self.ask(
+            BrokerHeartbeatRequest(
+                broker_id=broker_id,
+                broker_epoch=epoch,
+                current_metadata_offset=(
+                    self.next_offset - 1 if metadata_offset is None else metadata_offset
+                ),
+                want_fence=want_fence,
+                want_shut_down=want_shut_down,
+            )
+        )
+        assert isinstance(response, BrokerHeartbeatResponse)
+        return response
+
+    def start_broker(self, broker_id: int, *, rack: str | None = None) -> None:
+        """Register and unfence a broker."""
+        self.register(broker_id, rack=rack)
+        assert not self.heartbeat(broker_id).is_fenced
+
+    def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 1) -> None:
+        self.ask(
+            CreateTopicsRequest(
+                topics=[
+                    CreateTopicsRequestCreatableTopic(
+                        name=name, num_partitions=partitions, replication_factor=replicas
+                    )
+                ]
+            )
+        )
+        assert name in self.image.topics.ids
+
+
+def with_static_configs(**settings: str) -> ControllerSettings:
+    """Settings of a controller whose properties file says so; dots are written as underscores."""
+    texts = {name.replace("_", "."): value for name, value in settings.items()}
+    return ControllerSettings(
+        node_id=1, cluster_id=CLUSTER_ID, static_configs=MappingProxyType(texts)
+    )
+
+
+def started_cluster(
+    brokers: int = 3, *, version: MetadataVersion = MetadataVersion.V4_3_IV0
+) -> ControllerUnderTest:
+    """A cluster at `version` with brokers 1, 2, ... in service."""
+    controller = ControllerUnderTest()
+    controller.activate(version)
+    for broker_id in range(1, brokers + 1):
+        controller.start_broker(broker_id)
+    return controller

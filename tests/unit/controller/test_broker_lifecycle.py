@@ -1,0 +1,359 @@
+"""A broker's life: registration, heartbeats, fencing, shutdown, and being forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from tests.unit.controller.cluster import (
+    ControllerUnderTest,
+    directory_of,
+    started_cluster,
+)
+
+from kvorum.controller.periodic import fence_stale_broker, no_op
+from kvorum.metadata import directory_ids
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationResponse,
+)
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.no_op_record import NoOpRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+
+
+def change(broker_id: int, epoch: int, **fields: int | list[bytes]) -> object:
+    record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return record
+
+
+def messages(controller: ControllerUnderTest) -> list[object]:
+    return [message for message, _ in controller.last_records]
+
+
+@dataclass(frozen=True)
+class RefusedRegistration:
+    why: str
+    code: ErrorCode
+    edit: Callable[[BrokerRegistrationRequest], None]
+
+
+def _without_metadata_version(request: BrokerRegistrationRequest) -> None:
+    request.features = [f for f in request.features if f.name != "metadata.version"]
+
+
+def _without_elr(request: BrokerRegistrationRequest) -> None:
+    request.features = [f for f in request.features if not f.name.startswith("eligible")]
+
+
+def _unknown_feature(request: BrokerRegistrationRequest) -> None:
+    request.features.append(BrokerRegistrationRequestFeature("new.version", 1, 2))
+
+
+def _set(**fields: object) -> Callable[[BrokerRegistrationRequest], None]:
+    def edit(request: BrokerRegistrationRequest) -> None:
+        for name, value in fields.items():
+            setattr(request, name, value)
+
+    return edit
+
+
+def _too_old(request: BrokerRegistrationRequest) -> None:
+    request.features[0].max_supported_version = 29
+
+
+REFUSED = [
+    RefusedRegistration(
+        "another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID, _set(cluster_id="another")
+    ),
+    RefusedRegistration(
+        "a ZooKeeper broker", ErrorCode.BROKER_ID_NOT_REGISTERED, _set(is_migrating_zk_broker=True)
+    ),
+    RefusedRegistration("no directories", ErrorCode.INVALID_REGISTRATION, _set(log_dirs=[])),
+    RefusedRegistration(
+        "a reserved directory",
+        ErrorCode.INVALID_REGISTRATION,
+        _set(log_dirs=[directory_ids.LOST]),
+    ),
+    RefusedRegistration(
+        "the same directory twice",
+        ErrorCode.INVALID_REGISTRATION,
+        _set(log_dirs=[directory_of(9), directory_of(9)]),
+    ),
+    RefusedRegistration(
+        "another broker's directory",
+        ErrorCode.INVALID_REGISTRATION,
+        _set(log_dirs=[directory_of(1)]),
+    ),
+    RefusedRegistration("too old", ErrorCode.UNSUPPORTED_VERSION, _too_old),
+    RefusedRegistration(
+        "metadata.version is not listed",
+        ErrorCode.INVALID_REGISTRATION,
+        _without_metadata_version,
+    ),
+    RefusedRegistration(
+        "a finalized feature is not listed", ErrorCode.UNSUPPORTED_VERSION, _without_elr
+    ),
+    RefusedRegistration(
+        "an unknown feature that cannot be off", ErrorCode.UNSUPPORTED_VERSION, _unknown_feature
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.why)
+def test_registrations_that_are_refused(case: RefusedRegistration) -> None:
+    controller = started_cluster(brokers=1)
+    written = len(controller.records)
+    request = controller.registration(9)
+    case.edit(request)
+    response = controller.ask(request)
+    assert response == BrokerRegistrationResponse(error_code=case.code, broker_epoch=-1)
+    assert len(controller.records) == written
+
+
+def test_a_registration_is_written_down_whole() -> None:
+    controller = started_cluster(brokers=0)
+    epoch = controller.register(4, rack="r")
+    ((record, version),) = controller.last_records
+    assert isinstance(record, RegisterBrokerRecord)
+    assert version == 4
+    assert epoch == record.broker_epoch == controller.next_offset - 1
+    assert (record.broker_id, record.rack, record.fenced) == (4, "r", True)
+    assert record.log_dirs == [directory_of(4)]
+    assert record.cordoned_log_dirs is None
+    assert [point.port for point in record.end_points] == [9004]
+    assert record.in_controlled_shutdown is False
+
+
+def test_an_old_level_gets_an_old_record_without_directories() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V3_3_IV3)
+    controller.register(4)
+    ((record, version),) = controller.last_records
+    assert isinstance(record, RegisterBrokerRecord)
+    assert (version, record.log_dirs) == (1, [])
+
+
+def test_the_same_incarnation_keeps_its_epoch_and_its_state() -> None:
+    controller = started_cluster(brokers=1)
+    before = controller.image.cluster.brokers[1]
+    assert controller.register(1, rack="moved") == before.epoch
+    after = controller.image.cluster.brokers[1]
+    assert (after.rack, after.is_fenced, after.epoch) == ("moved", False, before.epoch)
+    assert after.registered_at_offset == controller.next_offset - 1
+
+
+def test_a_new_incarnation_has_to_wait_for_the_session_of_the_old_one() -> None:
+    controller = started_cluster(brokers=1)
+    again = controller.registration(1, incarnation=1)
+    controller.now_ms = 9_000
+    assert controller.ask(again) == BrokerRegistrationResponse(error_code=101, broker_epoch=-1)
+    controller.now_ms = 9_001
+    response = controller.ask(again)
+    assert isinstance(response, BrokerRegistrationResponse)
+    assert (response.error_code, response.broker_epoch) == (0, controller.next_offset - 1)
+    assert controller.image.cluster.brokers[1].is_fenced
+
+
+def test_an_unclean_restart_takes_the_broker_out_of_isr_and_elr() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", replicas=2)
+    controller.now_ms = 10_000
+    controller.register(1, incarnation=1)
+    kinds = [type(message) for message in messages(controller)]
+    assert kinds == [PartitionChangeRecord, RegisterBrokerRecord]
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert topic.partitions[0].isr == (2,)
+    assert topic.partitions[0].elr == ()
+    assert topic.partitions[0].leader == 2
+
+
+def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
+    controller = started_cluster(brokers=0)
+    epoch = controller.register(1)
+    early = controller.heartbeat(1, metadata_offset=epoch - 1)
+    assert (early.is_caught_up, early.is_fenced) == (False, True)
+    waiting = controller.heartbeat(1, metadata_offset=epoch, want_fence=True)
+    assert (waiting.is_caught_up, waiting.is_fenced) == (True, True)
+    assert messages(controller) == []
+    ready = controller.heartbeat(1, metadata_offset=epoch)
+    assert (ready.is_caught_up, ready.is_fenced, ready.should_shut_down) == (True, False, False)
+    assert messages(controller) == [change(1, epoch, fenced=-1)]
+    assert controller.last_records[0][1] == 0
+
+
+@pytest.mark.parametrize(("broker_id", "epoch_change"), [(1, 1), (1, -1), (7, 0)])
+def test_heartbeats_of_another_incarnation_are_stale(broker_id: int, epoch_change: int) -> None:
+    controller = started_cluster(brokers=1)
+    epoch = controller.image.cluster.brokers[1].epoch + epoch_change
+    response = controller.ask(BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch))
+    # A refused heartbeat leaves everything else at its default.
+    assert response == BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+
+
+def test_an_unfenced_broker_leads_what_nobody_leads() -> None:
+    controller = started_cluster(brokers=1)
+    controller.create_topic("t")
+    controller.heartbeat(1, want_fence=True)
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert topic.partitions[0].leader == -1
+    epoch = controller.image.cluster.brokers[1].epoch
+    controller.heartbeat(1)
+    assert messages(controller)[0] == change(1, epoch, fenced=-1)
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert topic.partitions[0].leader == 1
+    assert topic.partitions[0].isr == (1,)
+
+
+def test_fencing_moves_leaders_before_it_marks_the_broker() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=4, replicas=2)
+    epoch = controller.image.cluster.brokers[1].epoch
+    response = controller.heartbeat(1, want_fence=True)
+    assert response.is_fenced
+    *changes, last = messages(controller)
+    assert last == change(1, epoch, fenced=1)
+    assert len(changes) == 4
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert {partition.leader for partition in topic.partitions.values()} == {2}
+    assert {partition.isr for partition in topic.partitions.values()} == {(2,)}
+
+
+def test_a_silent_broker_is_fenced_and_the_second_time_nothing_is_left() -> None:
+    controller = started_cluster(brokers=2)
+    controller.now_ms = 9_000
+    assert not fence_stale_broker(controller.image, controller.context()).response
+    controller.heartbeat(2)
+    controller.now_ms = 9_001
+    result = fence_stale_broker(controller.image, controller.context())
+    controller.run(result)
+    epoch = controller.image.cluster.brokers[1].epoch
+    assert result.response
+    assert messages(controller) == [change(1, epoch, fenced=1)]
+    assert not fence_stale_broker(controller.image, controller.context()).response
+    assert not controller.image.cluster.brokers[2].is_fenced
+
+
+def test_a_new_controller_gives_everybody_a_session() -> None:
+    controller = started_cluster(brokers=1)
+    controller.register(2)
+    controller.sessions.__init__(9_000)  # type: ignore[misc]  # what a failover leaves: nothing
+    controller.sessions.start(controller.image.cluster, now_ms=100_000)
+    controller.now_ms = 109_001
+    result = fence_stale_broker(controller.image, controller.context())
+    assert [m for m, _ in result.records if isinstance(m, BrokerRegistrationChangeRecord)] == [
+        change(1, controller.image.cluster.brokers[1].epoch, fenced=1)
+    ]
+    assert not fence_stale_broker(controller.image, controller.context()).response
+
+
+def test_a_broker_without_leaderships_stops_at_once() -> None:
+    controller = started_cluster(brokers=1)
+    response = controller.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
+    epoch = controller.image.cluster.brokers[1].epoch
+    assert messages(controller) == [change(1, epoch, fenced=1)]
+
+
+def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=2, replicas=2)
+    controller.heartbeat(2)
+    first = controller.heartbeat(1, want_shut_down=True)
+    assert (first.should_shut_down, first.is_fenced) == (False, False)
+    assert messages(controller)[0] == change(
+        1, controller.image.cluster.brokers[1].epoch, in_controlled_shutdown=1
+    )
+    assert controller.last_records[0][1] == 1
+    last_change = controller.next_offset - 1
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    controller.heartbeat(2, metadata_offset=last_change - 1)
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    assert messages(controller) == []
+    controller.heartbeat(2, metadata_offset=last_change)
+    done = controller.heartbeat(1, want_shut_down=True)
+    assert (done.should_shut_down, done.is_fenced) == (True, True)
+    assert controller.image.cluster.brokers[1].is_fenced
+
+
+def test_cordoned_directories_are_written_when_they_are_news() -> None:
+    controller = started_cluster(brokers=1)
+    broker = controller.image.cluster.brokers[1]
+
+    def heartbeat(cordoned: list[bytes] | None) -> list[object]:
+        controller.ask(
+            BrokerHeartbeatRequest(
+                broker_id=1,
+                broker_epoch=broker.epoch,
+                current_metadata_offset=controller.next_offset,
+                cordoned_log_dirs=cordoned,
+            )
+        )
+        return messages(controller)
+
+    assert heartbeat(None) == []
+    assert heartbeat([]) == [change(1, broker.epoch, cordoned_log_dirs=[])]
+    assert controller.last_records[0][1] == 3
+    assert heartbeat([]) == []
+    all_of_them = [directory_of(1)]
+    assert heartbeat(all_of_them) == [change(1, broker.epoch, cordoned_log_dirs=all_of_them)]
+    assert not controller.image.cluster.brokers[1].has_uncordoned_directory
+
+
+def test_offline_directories_take_their_replicas_out_of_the_isr() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", replicas=2)
+    broker = controller.image.cluster.brokers[1]
+    request = BrokerHeartbeatRequest(
+        broker_id=1,
+        broker_epoch=broker.epoch,
+        current_metadata_offset=controller.next_offset,
+        offline_log_dirs=[directory_of(1), directory_of(9)],
+    )
+    controller.ask(request)
+    changed, gone = messages(controller)
+    assert isinstance(changed, PartitionChangeRecord)
+    assert changed.isr == [2]
+    # No directory is left; an empty list is read as "no change", as Kafka reads it.
+    assert gone == change(1, broker.epoch, log_dirs=[])
+
+
+def test_unregistering_a_broker() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", replicas=2)
+    epoch = controller.image.cluster.brokers[2].epoch
+    response = controller.ask(UnregisterBrokerRequest(broker_id=2))
+    assert response == UnregisterBrokerResponse()
+    assert messages(controller)[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
+    assert 2 not in controller.image.cluster.brokers
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert topic.partitions[0].isr == (1,)
+
+
+def test_unregistering_a_broker_nobody_knows() -> None:
+    controller = started_cluster(brokers=1)
+    assert controller.ask(UnregisterBrokerRequest(broker_id=8)) == UnregisterBrokerResponse(
+        error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+        error_message="Broker ID 8 is not currently registered",
+    )
+
+
+def test_an_idle_log_gets_no_ops() -> None:
+    assert [message for message, _ in no_op().records] == [NoOpRecord()]

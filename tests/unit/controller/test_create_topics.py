@@ -1,0 +1,432 @@
+"""CreateTopics: every refusal with Kafka's code and message, and what is written otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from tests.unit.controller.cluster import (
+    CLUSTER_ID,
+    ControllerUnderTest,
+    directory_of,
+    started_cluster,
+)
+
+from kvorum.controller.settings import ControllerSettings
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.clear_elr_record import ClearElrRecord
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsResponseCreatableTopicResult,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequestCreatableReplicaAssignment as Assignment,
+)
+from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopic as Topic
+from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopicConfig as Config
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.uuid_text import ZERO_UUID
+
+
+def create(
+    controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
+) -> list[CreateTopicsResponseCreatableTopicResult]:
+    response = controller.ask(
+        CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+    )
+    assert isinstance(response, CreateTopicsResponse)
+    return response.topics
+
+
+@dataclass(frozen=True)
+class Refusal:
+    topic: Topic
+    code: ErrorCode
+    message: str
+
+
+def assigned(*replicas: list[int], **changes: int) -> Topic:
+    return Topic(
+        name="t",
+        num_partitions=changes.get("num_partitions", -1),
+        replication_factor=changes.get("replication_factor", -1),
+        assignments=[Assignment(index, brokers) for index, brokers in enumerate(replicas)],
+    )
+
+
+def named(name: str) -> Topic:
+    return Topic(name=name, num_partitions=1, replication_factor=1)
+
+
+REFUSALS = [
+    Refusal(
+        named(""),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic name is invalid: the empty string is not allowed",
+    ),
+    Refusal(
+        named("."), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '.' is not allowed"
+    ),
+    Refusal(
+        named(".."),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic name is invalid: '..' is not allowed",
+    ),
+    Refusal(
+        named("x" * 250),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max allowed "
+        "length 249",
+    ),
+    Refusal(
+        named("a b"),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+        "alphanumerics, '.', '_' and '-'",
+    ),
+    Refusal(
+        named("ärger"),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic name is invalid: 'ärger' contains one or more characters other than ASCII "
+        "alphanumerics, '.', '_' and '-'",
+    ),
+    Refusal(
+        named("old.topic"),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic 'old.topic' collides with existing topic: old_topic",
+    ),
+    Refusal(
+        named("old_topic"),
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        "Topic 'old_topic' already exists.",
+    ),
+    Refusal(
+        Topic(name="t", num_partitions=1, replication_factor=0),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0, or -1 to use the default value.",
+    ),
+    Refusal(
+        Topic(name="t", num_partitions=1, replication_factor=-2),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0, or -1 to use the default value.",
+    ),
+    Refusal(
+        Topic(name="t", num_partitions=0, replication_factor=1),
+        ErrorCode.INVALID_PARTITIONS,
+        "Number of partitions was set to an invalid non-positive value.",
+    ),
+    Refusal(
+        Topic(name="t", num_partitions=-2, replication_factor=1),
+        ErrorCode.INVALID_PARTITIONS,
+        "Number of partitions was set to an invalid non-positive value.",
+    ),
+    Refusal(
+        Topic(name="t", num_partitions=1, replication_factor=4),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot "
+        "be reached because only 3 broker(s) are registered or some brokers have all their log "
+        "directories cordoned.",
+    ),
+    Refusal(
+        assigned([1], replication_factor=1),
+        ErrorCode.INVALID_REQUEST,
+        "A manual partition assignment was specified, but replication factor was not set to -1.",
+    ),
+    Refusal(
+        assigned([1], num_partitions=1),
+        ErrorCode.INVALID_REQUEST,
+        "A manual partition assignment was specified, but numPartitions was not set to -1.",
+    ),
+    Refusal(
+        Topic(
+            name="t",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[Assignment(0, [1]), Assignment(0, [2])],
+        ),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "Found multiple manual partition assignments for partition 0",
+    ),
+    Refusal(
+        assigned([]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes an empty replica list.",
+    ),
+    Refusal(
+        assigned([1, 9]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes broker 9, but no such broker is registered.",
+    ),
+    Refusal(
+        assigned([2, 1, 2]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes the broker 2 more than once.",
+    ),
+    Refusal(
+        assigned([1, 2], [3]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes a partition with 1 replica(s), but this is not "
+        "consistent with previous partitions, which have 2 replica(s).",
+    ),
+    Refusal(
+        Topic(
+            name="t",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[Assignment(1, [1])],
+        ),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "partitions should be a consecutive 0-based integer sequence",
+    ),
+    Refusal(
+        Topic(
+            name="t",
+            num_partitions=1,
+            replication_factor=1,
+            configs=[Config("retention.ms", None), Config("a", None)],
+        ),
+        ErrorCode.INVALID_CONFIG,
+        "Null value not supported for topic configs: retention.ms,a",
+    ),
+    Refusal(
+        Topic(
+            name="t", num_partitions=1, replication_factor=1, configs=[Config("no.such", "1")]
+        ),
+        ErrorCode.INVALID_CONFIG,
+        "Unknown topic config name: no.such",
+    ),
+    Refusal(
+        Topic(
+            name="t",
+            num_partitions=1,
+            replication_factor=1,
+            configs=[Config("retention.ms", "soon")],
+        ),
+        ErrorCode.INVALID_CONFIG,
+        "Invalid value soon for configuration retention.ms: Not a number of type LONG",
+    ),
+    Refusal(
+        named("__cluster_metadata"),
+        ErrorCode.INVALID_REQUEST,
+        "Creation of internal topic __cluster_metadata is prohibited.",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.message[:60])
+def test_refusals_are_kafkas_and_write_nothing(case: Refusal) -> None:
+    controller = started_cluster()
+    controller.create_topic("old_topic")
+    written = len(controller.records)
+    (result,) = create(controller, case.topic)
+    assert (result.error_code, result.error_message) == (case.code, case.message)
+    assert (result.topic_id, result.num_partitions, result.replication_factor) == (
+        ZERO_UUID,
+        -1,
+        -1,
+    )
+    assert len(controller.records) == written
+
+
+def test_a_topic_without_brokers() -> None:
+    controller = started_cluster(brokers=0)
+    (result,) = create(controller, named("t"))
+    assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert result.error_message == (
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have "
+        "all their log directories cordoned."
+    )
+
+
+def test_a_manual_assignment_to_fenced_brokers() -> None:
+    controller = started_cluster(brokers=1)
+    controller.register(2)
+    (result,) = create(controller, assigned([2]))
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert result.error_message == (
+        "All brokers specified in the manual partition assignment for partition 0 are fenced or "
+        "in controlled shutdown."
+    )
+
+
+def test_what_is_written() -> None:
+    controller = started_cluster()
+    (result,) = create(
+        controller,
+        Topic(
+            name="t",
+            num_partitions=2,
+            replication_factor=3,
+            configs=[Config("min.insync.replicas", "2"), Config("retention.ms", "1000")],
+        ),
+    )
+    assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
+    assert (result.num_partitions, result.replication_factor) == (2, 3)
+    messages = [message for message, _ in controller.last_records]
+    assert [type(message) for message in messages] == [
+        TopicRecord,
+        ConfigRecord,
+        ConfigRecord,
+        ClearElrRecord,
+        PartitionRecord,
+        PartitionRecord,
+    ]
+    assert messages[0] == TopicRecord(name="t", topic_id=result.topic_id)
+    assert messages[3] == ClearElrRecord(topic_name="t")
+    for index, message in enumerate(messages[4:]):
+        assert isinstance(message, PartitionRecord)
+        assert message.partition_id == index
+        assert sorted(message.replicas) == [1, 2, 3]
+        assert message.isr == message.replicas
+        assert message.leader == message.replicas[0]
+        assert message.directories == [directory_of(replica) for replica in message.replicas]
+        assert (message.leader_epoch, message.partition_epoch) == (0, 0)
+    assert controller.last_records[-1][1] == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "record_version"),
+    [
+        (MetadataVersion.V3_3_IV3, 0),
+        (MetadataVersion.V3_7_IV2, 1),
+        (MetadataVersion.V4_0_IV1, 2),
+    ],
+)
+def test_partition_records_have_the_version_of_the_level(
+    version: MetadataVersion, record_version: int
+) -> None:
+    controller = started_cluster(version=version)
+    controller.create_topic("t")
+    assert controller.last_records[-1][1] == record_version
+
+
+def test_defaults_come_from_the_controllers_own_configuration() -> None:
+    controller = started_cluster()
+    controller.settings = ControllerSettings(
+        node_id=1, cluster_id=CLUSTER_ID, partitions_default=5, replication_factor_default=2
+    )
+    (result,) = create(controller, Topic(name="t", num_partitions=-1, replication_factor=-1))
+    assert (result.num_partitions, result.replication_factor) == (5, 2)
+
+
+def test_fenced_replicas_are_not_in_sync() -> None:
+    controller = started_cluster(brokers=2)
+    controller.register(3)
+    create(controller, assigned([3, 2, 1]))
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert topic.partitions[0].isr == (2, 1)
+    assert topic.partitions[0].leader == 2
+
+
+def test_validate_only_answers_the_same_and_writes_nothing() -> None:
+    controller = started_cluster()
+    written = len(controller.records)
+    good, bad = create(
+        controller,
+        Topic(name="t", num_partitions=2, replication_factor=3),
+        named("old topic"),
+        validate_only=True,
+    )
+    assert (good.error_code, good.num_partitions) == (ErrorCode.NONE, 2)
+    assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert len(controller.records) == written
+
+
+def test_order_of_the_answers_and_duplicates() -> None:
+    controller = started_cluster()
+    results = create(
+        controller,
+        named("__cluster_metadata"),
+        named("twice"),
+        named("b"),
+        named("twice"),
+        named("a"),
+        named("twice"),
+    )
+    assert [(result.name, result.error_code) for result in results] == [
+        ("b", ErrorCode.NONE),
+        ("a", ErrorCode.NONE),
+        ("twice", ErrorCode.INVALID_REQUEST),
+        ("__cluster_metadata", ErrorCode.INVALID_REQUEST),
+    ]
+    assert results[2].error_message == "Duplicate topic name."
+    assert set(controller.image.topics.ids) == {"a", "b"}
+
+
+def test_too_many_partitions_refuse_the_whole_request() -> None:
+    controller = started_cluster()
+    results = create(
+        controller,
+        named("small"),
+        Topic(name="large", num_partitions=10_000, replication_factor=1),
+    )
+    for result in results:
+        assert result.error_code == ErrorCode.POLICY_VIOLATION
+        assert result.error_message == "Excessively large number of partitions per request."
+    assert len(controller.image.topics.ids) == 0
+
+
+def test_too_many_records_refuse_the_whole_request() -> None:
+    controller = started_cluster()
+    (result,) = create(controller, Topic(name="t", num_partitions=10_000, replication_factor=1))
+    assert result.error_code == ErrorCode.POLICY_VIOLATION
+    assert result.error_message == "Unable to perform excessively large batch operation."
+
+
+def test_as_many_records_as_one_request_may_write() -> None:
+    controller = started_cluster()
+    (result,) = create(controller, Topic(name="t", num_partitions=9_999, replication_factor=2))
+    assert result.error_code == ErrorCode.NONE
+    assert len(controller.last_records) == 10_000
+
+
+@dataclass(frozen=True)
+class Effective:
+    """One key's value and source: 1 topic, 3 all brokers, 4 properties file, 5 default."""
+
+    name: str
+    value: str | None
+    source: int
+    static: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Effective("cleanup.policy", "delete", 5),
+        Effective("retention.ms", "1000", 1),
+        Effective("min.insync.replicas", "1", 3),
+        Effective("retention.bytes", "77", 4, {"log.retention.bytes": "77"}),
+        Effective("segment.ms", "7200000", 4, {"log.roll.hours": "2"}),
+        Effective("max.message.bytes", "1048588", 5),
+    ],
+    ids=lambda case: case.name,
+)
+def test_effective_configs_of_the_new_topic(case: Effective) -> None:
+    controller = started_cluster()
+    controller.settings = replace(controller.settings, static_configs=case.static)
+    topic = Topic(
+        name="t",
+        num_partitions=1,
+        replication_factor=1,
+        configs=[Config("retention.ms", "1000")],
+    )
+    (result,) = create(controller, topic)
+    assert result.configs is not None
+    names = [config.name for config in result.configs]
+    assert names == sorted(names)
+    (found,) = [config for config in result.configs if config.name == case.name]
+    assert (found.value, found.config_source) == (case.value, case.source)
+    assert (found.read_only, found.is_sensitive) == (False, False)
+
+
+def test_the_same_chance_gives_the_same_records() -> None:
+    first, second = started_cluster(), started_cluster()
+    for controller in (first, second):
+        controller.create_topic("t", partitions=20, replicas=2)
+    assert first.records == second.records
