@@ -1,0 +1,319 @@
+"""IncrementalAlterConfigs and AlterConfigs: what is written, and every refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResponse,
+)
+from kvorum.wire.messages.clear_elr_record import ClearElrRecord
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequestAlterableConfig as Alter,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
+)
+from kvorum.wire.primitives import Message
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+Answer = tuple[int, str, int, str | None]
+
+
+def alter(
+    controller: ControllerUnderTest,
+    *resources: Resource,
+    validate_only: bool = False,
+    is_forwarded: bool = True,
+) -> list[Answer]:
+    response = controller.ask(
+        IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only),
+        is_forwarded=is_forwarded,
+    )
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return [
+        (r.resource_type, r.resource_name, r.error_code, r.error_message)
+        for r in response.responses
+    ]
+
+
+def replace_all(
+    controller: ControllerUnderTest, resource_type: int, name: str, **values: str
+) -> list[Answer]:
+    configs = [
+        AlterConfigsRequestAlterableConfig(key.replace("_", "."), value)
+        for key, value in values.items()
+    ]
+    response = controller.ask(
+        AlterConfigsRequest(
+            resources=[AlterConfigsRequestAlterConfigsResource(resource_type, name, configs)]
+        )
+    )
+    assert isinstance(response, AlterConfigsResponse)
+    return [
+        (r.resource_type, r.resource_name, r.error_code, r.error_message)
+        for r in response.responses
+    ]
+
+
+def written(controller: ControllerUnderTest) -> list[Message]:
+    return [message for message, _ in controller.last_records]
+
+
+def record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type, resource_name, name, value)
+
+
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    cluster = started_cluster()
+    cluster.create_topic("t")
+    return cluster
+
+
+def test_set_change_and_delete(controller: ControllerUnderTest) -> None:
+    ok = [(TOPIC, "t", 0, None)]
+    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
+    assert written(controller) == [record(TOPIC, "t", "retention.ms", "5")]
+    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
+    assert written(controller) == []
+    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
+    assert written(controller) == [record(TOPIC, "t", "retention.ms", None)]
+    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
+    assert written(controller) == []
+    assert controller.image.configs.resources.get((TOPIC, "t")) is None
+
+
+def test_lists_are_appended_to_and_subtracted_from(controller: ControllerUnderTest) -> None:
+    def policy(operation: int, value: str) -> str | None:
+        alter(controller, Resource(TOPIC, "t", [Alter("cleanup.policy", operation, value)]))
+        return controller.image.configs.of_topic("t").get("cleanup.policy")
+
+    assert policy(APPEND, "compact") == "delete,compact"
+    assert policy(APPEND, "compact") == "delete,compact"
+    assert policy(SUBTRACT, "delete") == "compact"
+
+
+def test_brokers_get_every_change_as_a_call_to_reload(controller: ControllerUnderTest) -> None:
+    change = Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "2")])
+    for _ in range(2):
+        assert alter(controller, change) == [(BROKER, "1", 0, None)]
+        assert written(controller) == [record(BROKER, "1", "log.cleaner.threads", "2")]
+
+
+def test_one_refusal_does_not_keep_the_others_back(controller: ControllerUnderTest) -> None:
+    answers = alter(
+        controller,
+        Resource(TOPIC, "no", [Alter("retention.ms", SET, "5")]),
+        Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")]),
+    )
+    assert answers == [
+        (TOPIC, "no", 3, "The topic 'no' does not exist."),
+        (TOPIC, "t", 0, None),
+    ]
+    assert written(controller) == [record(TOPIC, "t", "retention.ms", "5")]
+
+
+def test_validate_only(controller: ControllerUnderTest) -> None:
+    change = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
+    assert alter(controller, change, validate_only=True) == [(TOPIC, "t", 0, None)]
+    assert written(controller) == []
+
+
+def test_a_resource_named_twice_is_refused_once(controller: ControllerUnderTest) -> None:
+    change = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
+    assert alter(controller, change, change, change) == [
+        (TOPIC, "t", ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+    ]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    resource: Resource
+    code: ErrorCode
+    message: str
+
+
+REFUSALS = [
+    Refusal(
+        Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("retention.ms", APPEND, "5")]),
+        ErrorCode.INVALID_CONFIG,
+        "Can't APPEND to key retention.ms because its type is not LIST.",
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("no.such", SUBTRACT, "5")]),
+        ErrorCode.INVALID_CONFIG,
+        "Can't SUBTRACT to key no.such because its type is not LIST.",
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("no.such", SET, "5")]),
+        ErrorCode.INVALID_CONFIG,
+        "Unknown topic config name: no.such",
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("retention.ms", SET, "x" * 32_768)]),
+        ErrorCode.INVALID_CONFIG,
+        "The configuration value cannot be added because it exceeds the maximum value size of "
+        "32767 bytes.",
+    ),
+    Refusal(
+        Resource(TOPIC, "", [Alter("retention.ms", SET, "5")]),
+        ErrorCode.INVALID_REQUEST,
+        "Default topic resources are not allowed.",
+    ),
+    Refusal(
+        Resource(TOPIC, "a b", [Alter("retention.ms", SET, "5")]),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+        "alphanumerics, '.', '_' and '-'",
+    ),
+    Refusal(
+        Resource(BROKER, "one", [Alter("log.cleaner.threads", SET, "5")]),
+        ErrorCode.INVALID_REQUEST,
+        "Unable to parse broker name as a base 10 number.",
+    ),
+    Refusal(
+        Resource(BROKER, "-1", [Alter("log.cleaner.threads", SET, "5")]),
+        ErrorCode.INVALID_REQUEST,
+        "Invalid negative broker ID.",
+    ),
+    Refusal(
+        Resource(BROKER, "77", [Alter("log.cleaner.threads", SET, "5")]),
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "No node with id 77 found.",
+    ),
+    Refusal(
+        Resource(GROUP, "", [Alter("consumer.session.timeout.ms", SET, "45000")]),
+        ErrorCode.INVALID_REQUEST,
+        "Default group resources are not allowed.",
+    ),
+    Refusal(
+        Resource(CLIENT_METRICS, "", [Alter("interval.ms", SET, "1000")]),
+        ErrorCode.INVALID_REQUEST,
+        "Subscription name can't be empty",
+    ),
+    Refusal(
+        Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
+        ErrorCode.INVALID_REQUEST,
+        "Unknown resource type BROKER_LOGGER",
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("retention.ms", 7, "5")]),
+        ErrorCode.INVALID_REQUEST,
+        "Unknown operations type 7",
+    ),
+    Refusal(
+        Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")]),
+        ErrorCode.INVALID_CONFIG,
+        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+    ),
+    Refusal(
+        Resource(BROKER, "", [Alter("min.insync.replicas", DELETE, None)]),
+        ErrorCode.INVALID_CONFIG,
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.message[:60])
+def test_refusals_are_kafkas_and_write_nothing(
+    controller: ControllerUnderTest, case: Refusal
+) -> None:
+    (answer,) = alter(controller, case.resource)
+    assert answer[2:] == (case.code, case.message)
+    assert written(controller) == []
+
+
+def test_cordoned_directories(controller: ControllerUnderTest) -> None:
+    def cordon(value: str, *, is_forwarded: bool) -> str | None:
+        change = Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, value)])
+        return alter(controller, change, is_forwarded=is_forwarded)[0][3]
+
+    refusal = (
+        "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the "
+        "current configuration value."
+    )
+    assert cordon("/a,/b", is_forwarded=False) == refusal
+    assert cordon("/a,/b", is_forwarded=True) is None
+    assert cordon("/a", is_forwarded=False) is None
+    assert cordon("/b", is_forwarded=False) == refusal
+    assert cordon(" ", is_forwarded=False) is None
+
+
+def test_cordoned_directories_need_their_level() -> None:
+    controller = started_cluster(version=MetadataVersion.V4_2_IV1)
+    change = Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a")])
+    assert alter(controller, change) == [
+        (
+            BROKER,
+            "1",
+            ErrorCode.INVALID_CONFIG,
+            "The cordoned.log.dirs configuration value cannot be set because it requires "
+            "metadata.version >= 4.3-IV0",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "topic_name"), [(TOPIC, "t", "t"), (BROKER, "", "")]
+)
+def test_a_new_minimum_in_sync_clears_the_elr(
+    controller: ControllerUnderTest, resource_type: int, name: str, topic_name: str
+) -> None:
+    alter(controller, Resource(resource_type, name, [Alter("min.insync.replicas", SET, "2")]))
+    assert written(controller) == [
+        record(resource_type, name, "min.insync.replicas", "2"),
+        ClearElrRecord(topic_name=topic_name),
+    ]
+
+
+def test_without_elr_brokers_may_have_their_own_minimum() -> None:
+    controller = started_cluster(version=MetadataVersion.V4_0_IV3)
+    change = Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")])
+    assert alter(controller, change) == [(BROKER, "1", 0, None)]
+    assert written(controller) == [record(BROKER, "1", "min.insync.replicas", "2")]
+
+
+def test_the_old_request_replaces_everything(controller: ControllerUnderTest) -> None:
+    ok = [(TOPIC, "t", 0, None)]
+    assert replace_all(controller, TOPIC, "t", retention_ms="5", segment_bytes="2097152") == ok
+    assert replace_all(controller, TOPIC, "t", retention_ms="5", cleanup_policy="compact") == ok
+    assert written(controller) == [
+        record(TOPIC, "t", "cleanup.policy", "compact"),
+        record(TOPIC, "t", "segment.bytes", None),
+    ]
+    assert dict(controller.image.configs.of_topic("t").items()) == {
+        "retention.ms": "5",
+        "cleanup.policy": "compact",
+    }
+
+
+def test_the_old_request_may_not_drop_the_clusters_minimum(
+    controller: ControllerUnderTest,
+) -> None:
+    assert replace_all(controller, BROKER, "", log_cleaner_threads="2") == [
+        (
+            BROKER,
+            "",
+            ErrorCode.INVALID_CONFIG,
+            "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+        )
+    ]
