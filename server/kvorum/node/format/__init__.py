@@ -1,0 +1,27 @@
+"""Formatting the directories of a node: what ``kvorum storage format`` and embedded clusters do.
+
+`format_directories` takes a `FormatRequest`. Refusals are `FormatError` with Kafka's message.
+"""
+
+from kvorum.node.format.directories import format_directories
+from kvorum.node.format.dynamic_voters import (
+    DynamicVoter,
+    parse_dynamic_voter,
+    parse_dynamic_voters,
+    voters_by_id,
+)
+from kvorum.node.format.errors import FormatError
+from kvorum.node.format.request import DirectoryType, FormatRequest
+from kvorum.node.format.standalone import standalone_voters
+
+__all__ = [
+    "DirectoryType",
+    "DynamicVoter",
+    "FormatError",
+    "FormatRequest",
+    "format_directories",
+    "parse_dynamic_voter",
+    "parse_dynamic_voters",
+    "standalone_voters",
+    "voters_by_id",
+]

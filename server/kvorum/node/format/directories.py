@@ -1,0 +1,196 @@
+"""Formatting itself: look at every directory, then write what a new one needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from kvorum.metadata.bootstrap import (
+    BootstrapMetadata,
+    bootstrap_from_features,
+    bootstrap_from_records,
+)
+from kvorum.metadata.features import KRAFT_VERSION_FEATURE
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.node.format.checkpoints import (
+    voters_checkpoint,
+    write_bootstrap_checkpoint,
+    write_voters_checkpoint,
+)
+from kvorum.node.format.errors import FormatError
+from kvorum.node.format.levels import effective_feature_levels, effective_release_version
+from kvorum.node.format.record_text import bootstrap_metadata_text
+from kvorum.node.format.request import DirectoryType, FormatRequest, directory_type
+from kvorum.node.format.scram import parse_scram_credential
+from kvorum.storage.errors import DiskError, StorageError
+from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, draw_directory_id
+
+_SOURCE = "format command"
+
+
+@dataclass(slots=True)
+class _Directories:
+    """The directories by what was found in them, each in order of name."""
+
+    formatted: dict[str, MetaProperties]
+    empty: list[str]
+    unreadable: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What every new directory gets."""
+
+    request: FormatRequest
+    bootstrap: BootstrapMetadata
+    release_version: MetadataVersion
+    kraft_version: int
+
+
+def format_directories(
+    request: FormatRequest,
+    *,
+    files: FileSystem,
+    random_source: random.Random,
+    now: datetime,
+    report: Callable[[str], None],
+) -> None:
+    """Format the directories that are not formatted yet, and `report` each step in a line.
+
+    Everything is checked before anything is written. Raises FormatError, or StorageError where
+    what is there contradicts the request.
+    """
+    plan = _make_plan(request, random_source)
+    found = _look(request.directories, files)
+    _verify(found, request)
+    if found.formatted and not request.ignore_formatted:
+        first = next(iter(found.formatted))
+        raise FormatError(
+            f"Log directory {first} is already formatted. Use --ignore-formatted to ignore this "
+            "directory and format the others."
+        )
+    for directory in found.unreadable:
+        report(f"I/O error trying to read log directory {directory}. Ignoring...")
+    if found.unreadable and not found.empty and not found.formatted:
+        raise FormatError("No available log directories to format.")
+    if not found.empty:
+        report("All of the log directories are already formatted.")
+        return
+    report(f"Bootstrap metadata: {bootstrap_metadata_text(plan.bootstrap)}")
+    taken = {properties.directory_id for properties in found.formatted.values()}
+    for directory in found.empty:
+        kind = directory_type(directory, request)
+        directory_id = _directory_id(kind, request, random_source, taken)
+        taken.add(directory_id)
+        report(
+            f"Formatting {kind.value} {directory} with metadata.version "
+            f"{plan.release_version.text}."
+        )
+        _format_one(Path(directory), kind, plan, directory_id=directory_id, files=files, now=now)
+
+
+def _make_plan(request: FormatRequest, random_source: random.Random) -> _Plan:
+    release_version = effective_release_version(
+        request.release_version,
+        request.feature_levels,
+        enable_unstable=request.enable_unstable_features,
+    )
+    levels = effective_feature_levels(
+        request.feature_levels, release_version, has_dynamic_quorum=request.has_dynamic_quorum
+    )
+    features = bootstrap_from_features(release_version, levels, source=_SOURCE)
+    if request.scram_arguments and release_version < MetadataVersion.V3_5_IV2:
+        raise FormatError(
+            f"SCRAM is only supported in metadata.version {MetadataVersion.V3_5_IV2.text} or later."
+        )
+    credentials = [
+        (parse_scram_credential(argument, random_source=random_source), 0)
+        for argument in request.scram_arguments
+    ]
+    return _Plan(
+        request=request,
+        bootstrap=bootstrap_from_records([*features.records, *credentials], source=_SOURCE),
+        release_version=release_version,
+        kraft_version=levels[KRAFT_VERSION_FEATURE],
+    )
+
+
+def _look(directories: tuple[str, ...], files: FileSystem) -> _Directories:
+    found = _Directories(formatted={}, empty=[], unreadable=[])
+    for directory in sorted(set(directories)):
+        try:
+            properties = read_meta_properties(Path(directory), files)
+        except StorageError:
+            found.unreadable.append(directory)
+            continue
+        if properties is None:
+            found.empty.append(directory)
+        else:
+            found.formatted[directory] = properties
+    return found
+
+
+def _verify(found: _Directories, request: FormatRequest) -> None:
+    """Check that what is formatted already belongs to this node and cluster."""
+    ensemble = MetaPropertiesEnsemble(
+        metadata_directory=Path(request.metadata_directory),
+        properties=MappingProxyType({Path(name): each for name, each in found.formatted.items()}),
+    )
+    ensemble.verify(expected_cluster_id=request.cluster_id, expected_node_id=request.node_id)
+
+
+def _directory_id(
+    kind: DirectoryType,
+    request: FormatRequest,
+    random_source: random.Random,
+    taken: set[bytes | None],
+) -> bytes:
+    if kind is DirectoryType.DYNAMIC_METADATA_VOTER:
+        assert request.initial_controllers is not None
+        return request.initial_controllers[request.node_id].directory_id
+    return draw_directory_id(random_source, taken)
+
+
+def _format_one(
+    directory: Path,
+    kind: DirectoryType,
+    plan: _Plan,
+    *,
+    directory_id: bytes,
+    files: FileSystem,
+    now: datetime,
+) -> None:
+    """Write a directory's files; meta.properties comes last, as the mark that all is there."""
+    request = plan.request
+    timestamp_ms = int(now.timestamp() * 1000)
+    properties = MetaProperties(
+        cluster_id=request.cluster_id, node_id=request.node_id, directory_id=directory_id
+    )
+    try:
+        with disk_errors(directory, "creating"):
+            files.make_directory(directory)
+        write_bootstrap_checkpoint(directory, plan.bootstrap, files, timestamp_ms=timestamp_ms)
+        if kind.needs_voters:
+            assert request.initial_controllers is not None
+            data = voters_checkpoint(
+                request.initial_controllers,
+                listener_name=request.controller_listener_name,
+                kraft_version=plan.kraft_version,
+                timestamp_ms=timestamp_ms,
+            )
+            write_voters_checkpoint(directory, data, files)
+        write_meta_properties(directory, properties, files, now=now)
+    except DiskError as error:
+        raise FormatError(
+            f"Error while writing meta.properties file {directory}: {error}"
+        ) from error

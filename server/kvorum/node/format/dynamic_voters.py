@@ -1,0 +1,103 @@
+"""The first voters of a dynamic quorum, as ``--initial-controllers`` names them (KIP-853)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
+from kvorum.node.format.errors import FormatError
+from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
+
+_PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicVoter:
+    """One voter: its node, its metadata directory and where its controller listener is."""
+
+    node_id: int
+    host: str
+    port: int
+    directory_id: bytes
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.node_id}@{host}:{self.port}:{uuid_to_text(self.directory_id)}"
+
+
+def parse_dynamic_voters(text: str) -> Mapping[int, DynamicVoter]:
+    """Read ``id@host:port:directory-id`` entries, comma separated; in order of id."""
+    entries = java_trim(text).split(",")
+    return voters_by_id(parse_dynamic_voter(entry) for entry in entries if entry)
+
+
+def voters_by_id(voters: Iterable[DynamicVoter]) -> Mapping[int, DynamicVoter]:
+    """Return the voters in order of id; FormatError for none at all or an id given twice."""
+    found: dict[int, DynamicVoter] = {}
+    for voter in voters:
+        if voter.node_id in found:
+            raise FormatError(f"Node id {voter.node_id} was specified more than once.")
+        found[voter.node_id] = voter
+    if not found:
+        raise FormatError("No voters given.")
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def parse_dynamic_voter(text: str) -> DynamicVoter:
+    """Read one ``id@host:port:directory-id``; an IPv6 host stands in brackets."""
+    id_text, at, rest = java_trim(text).partition("@")
+    if not at:
+        raise FormatError("No @ found in dynamic voter string.")
+    node_id = _parse_node_id(id_text)
+    if not rest:
+        raise FormatError("No hostname found after node id.")
+    host, rest = _split_host(rest)
+    if not rest.startswith(":"):
+        raise FormatError("Port section must start with a colon.")
+    port_text, colon, directory_text = rest[1:].partition(":")
+    if not colon:
+        raise FormatError("No colon following port could be found.")
+    return DynamicVoter(node_id, host, _parse_port(port_text), _parse_directory(directory_text))
+
+
+def _parse_node_id(text: str) -> int:
+    if not text:
+        raise FormatError("Invalid @ at beginning of dynamic voter string.")
+    try:
+        node_id = parse_java_integer(text, bits=32)
+    except ValueError:
+        raise FormatError("Failed to parse node id in dynamic voter string.") from None
+    if node_id < 0:
+        raise FormatError(f"Invalid negative node id {node_id} in dynamic voter string.")
+    return node_id
+
+
+def _split_host(text: str) -> tuple[str, str]:
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket:
+            raise FormatError("Hostname began with left bracket, but no right bracket was found.")
+        return host, rest
+    host, colon, rest = text.partition(":")
+    if not colon:
+        raise FormatError("No colon following hostname could be found.")
+    return host, colon + rest
+
+
+def _parse_port(text: str) -> int:
+    try:
+        port = parse_java_integer(text, bits=32)
+    except ValueError:
+        raise FormatError("Failed to parse port in dynamic voter string.") from None
+    if not 0 <= port <= _PORT_MAX:
+        raise FormatError(f"Invalid port {port} in dynamic voter string.")
+    return port
+
+
+def _parse_directory(text: str) -> bytes:
+    try:
+        return uuid_from_text(text)
+    except ValueError:
+        raise FormatError("Failed to parse directory ID in dynamic voter string.") from None

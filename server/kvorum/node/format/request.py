@@ -1,0 +1,64 @@
+"""What is to be formatted, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.node.format.dynamic_voters import DynamicVoter
+
+
+def _no_levels() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatRequest:
+    """The directories of one node, and the cluster they shall belong to.
+
+    `directories` and `metadata_directory` are as the configuration writes them.
+    `initial_controllers` are the first voters of a dynamic quorum, None where this node is not
+    told them. `feature_levels` and `release_version` are only what was asked for; defaults come on
+    top.
+    """
+
+    node_id: int
+    cluster_id: str
+    directories: tuple[str, ...]
+    metadata_directory: str
+    controller_listener_name: str
+    has_dynamic_quorum: bool
+    initial_controllers: Mapping[int, DynamicVoter] | None = None
+    release_version: MetadataVersion | None = None
+    feature_levels: Mapping[str, int] = field(default_factory=_no_levels)
+    scram_arguments: tuple[str, ...] = ()
+    ignore_formatted: bool = False
+    enable_unstable_features: bool = False
+
+
+class DirectoryType(Enum):
+    """What a directory is formatted as; the value is what Kafka calls it."""
+
+    DATA = "data directory"
+    STATIC_METADATA = "metadata directory"
+    DYNAMIC_METADATA = "dynamic metadata directory"
+    DYNAMIC_METADATA_VOTER = "dynamic metadata voter directory"
+
+    @property
+    def needs_voters(self) -> bool:
+        """Whether the directory gets a first snapshot with the voters in it."""
+        return self in {DirectoryType.DYNAMIC_METADATA, DirectoryType.DYNAMIC_METADATA_VOTER}
+
+
+def directory_type(directory: str, request: FormatRequest) -> DirectoryType:
+    """Return what `directory` is to be formatted as."""
+    if directory != request.metadata_directory:
+        return DirectoryType.DATA
+    if request.initial_controllers is None:
+        return DirectoryType.STATIC_METADATA
+    if request.node_id in request.initial_controllers:
+        return DirectoryType.DYNAMIC_METADATA_VOTER
+    return DirectoryType.DYNAMIC_METADATA
