@@ -43,7 +43,7 @@ def kafka_python(case: Case, data: bytes) -> Codec | None:
     return Codec(
         "kafka-python",
         lambda: kind.decode(data, version=version),
-        lambda: decoded.encode(version=version),
+        decoded.encode,
     )
 
 

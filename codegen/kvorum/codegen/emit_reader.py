@@ -32,11 +32,12 @@ class ReaderEmitter:
         """Emit the reader, and apart from it the rare path through known tags."""
         if self._layout.tagged:
             self._emit_tags()
-        is_root = self._layout.struct is self._layout.message.root
-        if is_root:
+        start = self._lines.count
+        if self._layout.struct is self._layout.message.root:
             self._emit_root()
         else:
             self._emit_array()
+        self._lines.drop_unused("size", start)
 
     def _emit_root(self) -> None:
         head = (
@@ -228,6 +229,7 @@ class ReaderEmitter:
 
     def _emit_tags(self) -> None:
         lines = self._lines
+        start = lines.count
         with lines.block(
             f"def {self._tags_name()}(o: {self._class}, data: bytes, pos: int, count: int) -> int:"
         ):
@@ -242,6 +244,7 @@ class ReaderEmitter:
             with lines.block("if unknown:"):
                 lines.add("o.unknown_tagged_fields = unknown")
             lines.add("return pos")
+        lines.drop_unused("size", start)
         lines.add("", "")
 
     def _tags_prologue(self) -> None:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kvorum.codegen.defaults import is_default
 from kvorum.codegen.lines import Lines
 from kvorum.codegen.model import FIXED_WIDTHS
 from kvorum.codegen.naming import class_name, json_name, snake_case
 from kvorum.codegen.plan import FieldLayout, Layout
 from kvorum.codegen.runs import Formats, WriteRun
+from kvorum.codegen.versions import NONE
 
 
 def writer_name(layout: Layout) -> str:
     """Return the name of the function that writes the struct at this span."""
     return f"_write_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
+
+
+def _known_present(each: FieldLayout) -> FieldLayout:
+    """Return the layout of a tagged field of which null was ruled out just before.
+
+    A struct keeps the byte that says it is there.
+    """
+    if not each.field.has_null_default or (
+        each.field.type.is_struct and not each.field.type.is_array
+    ):
+        return each
+    return replace(each, is_nullable=False, field=replace(each.field, nullable=NONE))
 
 
 class WriterEmitter:
@@ -212,7 +227,7 @@ class WriterEmitter:
         main, self._run = self._run, WriteRun(self._lines, self._formats, "put")
         with self._lines.block(f"if {is_default(self._layout.message, each.field, value)}:"):
             self._lines.add("payload = []", "put = payload.append")
-            self._value(each, value)
+            self._value(_known_present(each), value)
             self._run.flush()
             self._lines.add(f'tags.append(({each.field.tag}, b"".join(payload)))')
         self._run = main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -24,6 +25,18 @@ class Lines:
         self._depth += 1
         yield
         self._depth -= 1
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return len(self._lines)
+
+    def drop_unused(self, name: str, since: int) -> None:
+        """Remove the assignment to a local, if no line from `since` on uses it."""
+        lines = self._lines[since:]
+        uses = [line for line in lines if re.search(rf"(?<![\w.\"]){name}(?![\w\"])", line)]
+        if len(uses) == 1:
+            del self._lines[since + lines.index(uses[0])]
 
     def text(self) -> str:
         """Everything so far, ending in one newline."""

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.primitives import Message, Struct
@@ -144,7 +144,7 @@ def _value_to_json(kind: str, value: Any, version: int, options: JsonOptions) ->
 def _struct_from_json(kind: type[Any], value: Json, version: int) -> Any:
     if not isinstance(value, Mapping):
         raise DecodeError(kind.__name__, f"expected a JSON object, got {type(value).__name__}")
-    source: Mapping[str, Json] = value
+    source = cast("Mapping[str, Json]", value)
     found = kind()
     for field in fields_of(kind):
         if not field.is_in(version):
@@ -173,7 +173,7 @@ def _field_from_json(
         return _element_from_json(kind, field, value, version)
     if not isinstance(value, list):
         raise DecodeError(kind.__name__, f"field '{field.json_name}' is no JSON array")
-    elements: list[Json] = value
+    elements: list[Json] = value  # pyright: ignore[reportUnknownVariableType] - JSON edge
     return [_element_from_json(kind, field, element, version) for element in elements]
 
 

@@ -42,7 +42,9 @@ new: New = object.__new__
 EMPTY: list[Any] = []
 """Stands for "not given" where None means null. Never stored, never changed."""
 UVARINT_1 = tuple(bytes([value]) for value in range(128))
-INT32_READERS = tuple(struct.Struct(f">{count}i").unpack_from for count in range(SMALL_ARRAY))
+INT32_READERS: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
+    struct.Struct(f">{count}i").unpack_from for count in range(SMALL_ARRAY)
+)
 INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL_ARRAY))
 INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
 

@@ -79,7 +79,6 @@ def _tags_AbortTransactionRecord_0(o: AbortTransactionRecord, data: bytes, pos: 
 
 
 def _read_AbortTransactionRecord_0(data: bytes, pos: int) -> tuple[AbortTransactionRecord, int]:
-    size = len(data)
     o = new(AbortTransactionRecord)
     n = data[pos]
     pos += 1
@@ -96,9 +95,8 @@ def _write_AbortTransactionRecord_0(o: AbortTransactionRecord, write: Write, ver
     if o.reason is not None:
         payload = []
         put = payload.append
-        reason_value = o.reason
-        text = b"" if reason_value is None else reason_value.encode()
-        n = 0 if reason_value is None else len(text) + 1
+        text = o.reason.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))

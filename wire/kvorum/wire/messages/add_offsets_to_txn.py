@@ -186,7 +186,6 @@ def _write_AddOffsetsToTxnRequest_3(o: AddOffsetsToTxnRequest, write: Write, ver
 
 
 def _read_AddOffsetsToTxnResponse_0(data: bytes, pos: int) -> tuple[AddOffsetsToTxnResponse, int]:
-    size = len(data)
     o = new(AddOffsetsToTxnResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -201,7 +200,6 @@ def _write_AddOffsetsToTxnResponse_0(o: AddOffsetsToTxnResponse, write: Write, v
 
 
 def _read_AddOffsetsToTxnResponse_3(data: bytes, pos: int) -> tuple[AddOffsetsToTxnResponse, int]:
-    size = len(data)
     o = new(AddOffsetsToTxnResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7

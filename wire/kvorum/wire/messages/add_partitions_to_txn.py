@@ -571,7 +571,6 @@ def _write_AddPartitionsToTxnRequest_4(o: AddPartitionsToTxnRequest, write: Writ
 
 
 def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
-    size = len(data)
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult)
@@ -590,7 +589,6 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(items: 
 
 
 def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
-    size = len(data)
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult)

@@ -94,7 +94,6 @@ class AllocateProducerIdsResponse(Message):
 
 
 def _read_AllocateProducerIdsRequest_0(data: bytes, pos: int) -> tuple[AllocateProducerIdsRequest, int]:
-    size = len(data)
     o = new(AllocateProducerIdsRequest)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -113,7 +112,6 @@ def _write_AllocateProducerIdsRequest_0(o: AllocateProducerIdsRequest, write: Wr
 
 
 def _read_AllocateProducerIdsResponse_0(data: bytes, pos: int) -> tuple[AllocateProducerIdsResponse, int]:
-    size = len(data)
     o = new(AllocateProducerIdsResponse)
     o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len, n = _read_ihqiB(data, pos)
     pos += 19

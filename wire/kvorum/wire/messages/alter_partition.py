@@ -294,7 +294,6 @@ class AlterPartitionResponse(Message):
 
 
 def _read_AlterPartitionRequestBrokerState_3(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestBrokerState], int]:
-    size = len(data)
     found: list[AlterPartitionRequestBrokerState] = []
     for _ in range(count):
         o = new(AlterPartitionRequestBrokerState)

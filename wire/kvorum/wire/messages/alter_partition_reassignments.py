@@ -234,7 +234,6 @@ class AlterPartitionReassignmentsResponse(Message):
 
 
 def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionReassignmentsRequestReassignablePartition], int]:
-    size = len(data)
     found: list[AlterPartitionReassignmentsRequestReassignablePartition] = []
     for _ in range(count):
         o = new(AlterPartitionReassignmentsRequestReassignablePartition)

@@ -446,7 +446,6 @@ def _write_AlterReplicaLogDirsRequest_2(o: AlterReplicaLogDirsRequest, write: Wr
 
 
 def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
-    size = len(data)
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult)
@@ -465,7 +464,6 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(items:
 
 
 def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
-    size = len(data)
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult)

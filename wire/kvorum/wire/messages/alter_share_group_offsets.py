@@ -234,7 +234,6 @@ class AlterShareGroupOffsetsResponse(Message):
 
 
 def _read_AlterShareGroupOffsetsRequestPartition_0(data: bytes, pos: int, count: int) -> tuple[list[AlterShareGroupOffsetsRequestPartition], int]:
-    size = len(data)
     found: list[AlterShareGroupOffsetsRequestPartition] = []
     for _ in range(count):
         o = new(AlterShareGroupOffsetsRequestPartition)

@@ -229,7 +229,6 @@ class ApiVersionsResponse(Message):
 
 
 def _read_ApiVersionsRequest_0(data: bytes, pos: int) -> tuple[ApiVersionsRequest, int]:
-    size = len(data)
     o = new(ApiVersionsRequest)
     o.client_software_name = ''
     o.client_software_version = ''
@@ -359,7 +358,6 @@ def _write_ApiVersionsResponseSupportedFeatureKey_3(items: Iterable[ApiVersionsR
 
 
 def _read_ApiVersionsResponseApiVersion_0(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseApiVersion], int]:
-    size = len(data)
     found: list[ApiVersionsResponseApiVersion] = []
     for _ in range(count):
         o = new(ApiVersionsResponseApiVersion)
@@ -378,7 +376,6 @@ def _write_ApiVersionsResponseApiVersion_0(items: Iterable[ApiVersionsResponseAp
 
 
 def _read_ApiVersionsResponseApiVersion_3(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseApiVersion], int]:
-    size = len(data)
     found: list[ApiVersionsResponseApiVersion] = []
     for _ in range(count):
         o = new(ApiVersionsResponseApiVersion)

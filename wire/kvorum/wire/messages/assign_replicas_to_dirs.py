@@ -260,7 +260,6 @@ class AssignReplicasToDirsResponse(Message):
 
 
 def _read_AssignReplicasToDirsRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsRequestPartitionData], int]:
-    size = len(data)
     found: list[AssignReplicasToDirsRequestPartitionData] = []
     for _ in range(count):
         o = new(AssignReplicasToDirsRequestPartitionData)
@@ -402,7 +401,6 @@ def _write_AssignReplicasToDirsRequest_0(o: AssignReplicasToDirsRequest, write: 
 
 
 def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsResponsePartitionData], int]:
-    size = len(data)
     found: list[AssignReplicasToDirsResponsePartitionData] = []
     for _ in range(count):
         o = new(AssignReplicasToDirsResponsePartitionData)

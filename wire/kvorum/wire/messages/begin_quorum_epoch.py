@@ -316,7 +316,6 @@ class BeginQuorumEpochResponse(Message):
 
 
 def _read_BeginQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
-    size = len(data)
     found: list[BeginQuorumEpochRequestPartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochRequestPartitionData)
@@ -336,7 +335,6 @@ def _write_BeginQuorumEpochRequestPartitionData_0(items: Iterable[BeginQuorumEpo
 
 
 def _read_BeginQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
-    size = len(data)
     found: list[BeginQuorumEpochRequestPartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochRequestPartitionData)
@@ -607,7 +605,6 @@ def _write_BeginQuorumEpochRequest_1(o: BeginQuorumEpochRequest, write: Write, v
 
 
 def _read_BeginQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
-    size = len(data)
     found: list[BeginQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochResponsePartitionData)
@@ -626,7 +623,6 @@ def _write_BeginQuorumEpochResponsePartitionData_0(items: Iterable[BeginQuorumEp
 
 
 def _read_BeginQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
-    size = len(data)
     found: list[BeginQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochResponsePartitionData)

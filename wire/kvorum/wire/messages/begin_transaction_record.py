@@ -79,7 +79,6 @@ def _tags_BeginTransactionRecord_0(o: BeginTransactionRecord, data: bytes, pos: 
 
 
 def _read_BeginTransactionRecord_0(data: bytes, pos: int) -> tuple[BeginTransactionRecord, int]:
-    size = len(data)
     o = new(BeginTransactionRecord)
     n = data[pos]
     pos += 1
@@ -96,9 +95,8 @@ def _write_BeginTransactionRecord_0(o: BeginTransactionRecord, write: Write, ver
     if o.name is not None:
         payload = []
         put = payload.append
-        name_value = o.name
-        text = b"" if name_value is None else name_value.encode()
-        n = 0 if name_value is None else len(text) + 1
+        text = o.name.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))

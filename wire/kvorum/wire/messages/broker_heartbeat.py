@@ -134,7 +134,6 @@ class BrokerHeartbeatResponse(Message):
 
 
 def _read_BrokerHeartbeatRequest_0(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
-    size = len(data)
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -193,7 +192,6 @@ def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: 
 
 
 def _read_BrokerHeartbeatRequest_1(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
-    size = len(data)
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -276,7 +274,6 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
 
 
 def _read_BrokerHeartbeatRequest_2(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
-    size = len(data)
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -305,7 +302,7 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
         payload = []
         put = payload.append
         cordoned_log_dirs_list = o.cordoned_log_dirs
-        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
+        n = len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
@@ -319,7 +316,6 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
 
 
 def _read_BrokerHeartbeatResponse_0(data: bytes, pos: int) -> tuple[BrokerHeartbeatResponse, int]:
-    size = len(data)
     o = new(BrokerHeartbeatResponse)
     o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down, n = _read_ihtttB(data, pos)
     pos += 10

@@ -704,7 +704,6 @@ def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Writ
 
 
 def _read_BrokerRegistrationResponse_0(data: bytes, pos: int) -> tuple[BrokerRegistrationResponse, int]:
-    size = len(data)
     o = new(BrokerRegistrationResponse)
     o.throttle_time_ms, o.error_code, o.broker_epoch, n = _read_ihqB(data, pos)
     pos += 15

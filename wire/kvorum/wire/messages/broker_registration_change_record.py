@@ -82,7 +82,6 @@ class BrokerRegistrationChangeRecord(Message):
 
 
 def _tags_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -105,7 +104,6 @@ def _tags_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, da
 
 
 def _read_BrokerRegistrationChangeRecord_0(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
-    size = len(data)
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -141,7 +139,6 @@ def _write_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, w
 
 
 def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -168,7 +165,6 @@ def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, da
 
 
 def _read_BrokerRegistrationChangeRecord_1(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
-    size = len(data)
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -249,7 +245,6 @@ def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, da
 
 
 def _read_BrokerRegistrationChangeRecord_2(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
-    size = len(data)
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -352,7 +347,6 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
 
 
 def _read_BrokerRegistrationChangeRecord_3(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
-    size = len(data)
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -393,7 +387,7 @@ def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, w
         payload = []
         put = payload.append
         cordoned_log_dirs_list = o.cordoned_log_dirs
-        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
+        n = len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:

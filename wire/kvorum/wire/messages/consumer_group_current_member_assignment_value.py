@@ -114,7 +114,6 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 
 def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

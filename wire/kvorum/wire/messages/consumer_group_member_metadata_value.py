@@ -239,7 +239,6 @@ def _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(items: Iterab
 
 
 def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -55,7 +55,6 @@ class ConsumerGroupMetadataValue(Message):
 
 
 def _tags_ConsumerGroupMetadataValue_0(o: ConsumerGroupMetadataValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -76,7 +75,6 @@ def _tags_ConsumerGroupMetadataValue_0(o: ConsumerGroupMetadataValue, data: byte
 
 
 def _read_ConsumerGroupMetadataValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupMetadataValue, int]:
-    size = len(data)
     o = new(ConsumerGroupMetadataValue)
     o.epoch, n = _read_iB(data, pos)
     pos += 5

@@ -55,7 +55,6 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 
 def _tags_ConsumerGroupTargetAssignmentMetadataValue_0(o: ConsumerGroupTargetAssignmentMetadataValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -76,7 +75,6 @@ def _tags_ConsumerGroupTargetAssignmentMetadataValue_0(o: ConsumerGroupTargetAss
 
 
 def _read_ConsumerGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupTargetAssignmentMetadataValue, int]:
-    size = len(data)
     o = new(ConsumerGroupTargetAssignmentMetadataValue)
     o.assignment_epoch, n = _read_iB(data, pos)
     pos += 5

@@ -44,7 +44,6 @@ class ControlRecordTypeSchema(Message):
 
 
 def _read_ControlRecordTypeSchema_0(data: bytes, pos: int) -> tuple[ControlRecordTypeSchema, int]:
-    size = len(data)
     o = new(ControlRecordTypeSchema)
     o.type, = _read_h(data, pos)
     pos += 2

@@ -767,7 +767,6 @@ def _write_CreateTopicsResponseCreatableTopicResult_2(items: Iterable[CreateTopi
 
 
 def _tags_CreateTopicsResponseCreatableTopicResult_5(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -873,7 +872,6 @@ def _write_CreateTopicsResponseCreatableTopicResult_5(items: Iterable[CreateTopi
 
 
 def _tags_CreateTopicsResponseCreatableTopicResult_7(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

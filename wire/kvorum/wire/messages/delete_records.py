@@ -215,7 +215,6 @@ class DeleteRecordsResponse(Message):
 
 
 def _read_DeleteRecordsRequestDeleteRecordsPartition_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
-    size = len(data)
     found: list[DeleteRecordsRequestDeleteRecordsPartition] = []
     for _ in range(count):
         o = new(DeleteRecordsRequestDeleteRecordsPartition)
@@ -234,7 +233,6 @@ def _write_DeleteRecordsRequestDeleteRecordsPartition_0(items: Iterable[DeleteRe
 
 
 def _read_DeleteRecordsRequestDeleteRecordsPartition_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
-    size = len(data)
     found: list[DeleteRecordsRequestDeleteRecordsPartition] = []
     for _ in range(count):
         o = new(DeleteRecordsRequestDeleteRecordsPartition)
@@ -407,7 +405,6 @@ def _write_DeleteRecordsRequest_2(o: DeleteRecordsRequest, write: Write, version
 
 
 def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
-    size = len(data)
     found: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
     for _ in range(count):
         o = new(DeleteRecordsResponseDeleteRecordsPartitionResult)
@@ -426,7 +423,6 @@ def _write_DeleteRecordsResponseDeleteRecordsPartitionResult_0(items: Iterable[D
 
 
 def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
-    size = len(data)
     found: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
     for _ in range(count):
         o = new(DeleteRecordsResponseDeleteRecordsPartitionResult)

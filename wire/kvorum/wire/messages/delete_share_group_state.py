@@ -197,7 +197,6 @@ class DeleteShareGroupStateResponse(Message):
 
 
 def _read_DeleteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupStateRequestPartitionData], int]:
-    size = len(data)
     found: list[DeleteShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(DeleteShareGroupStateRequestPartitionData)

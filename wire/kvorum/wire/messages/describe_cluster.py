@@ -184,7 +184,6 @@ class DescribeClusterResponse(Message):
 
 
 def _read_DescribeClusterRequest_0(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
-    size = len(data)
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, n = _read_tB(data, pos)
     pos += 2
@@ -209,7 +208,6 @@ def _write_DescribeClusterRequest_0(o: DescribeClusterRequest, write: Write, ver
 
 
 def _read_DescribeClusterRequest_1(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
-    size = len(data)
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, o.endpoint_type, n = _read_tbB(data, pos)
     pos += 3
@@ -231,7 +229,6 @@ def _write_DescribeClusterRequest_1(o: DescribeClusterRequest, write: Write, ver
 
 
 def _read_DescribeClusterRequest_2(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
-    size = len(data)
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers, n = _read_tbtB(data, pos)
     pos += 4

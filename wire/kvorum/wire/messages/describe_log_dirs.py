@@ -407,7 +407,6 @@ def _write_DescribeLogDirsRequest_2(o: DescribeLogDirsRequest, write: Write, ver
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
-    size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsPartition] = []
     for _ in range(count):
         o = new(DescribeLogDirsResponseDescribeLogDirsPartition)
@@ -426,7 +425,6 @@ def _write_DescribeLogDirsResponseDescribeLogDirsPartition_1(items: Iterable[Des
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
-    size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsPartition] = []
     for _ in range(count):
         o = new(DescribeLogDirsResponseDescribeLogDirsPartition)

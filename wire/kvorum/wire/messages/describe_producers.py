@@ -316,7 +316,6 @@ def _write_DescribeProducersRequest_0(o: DescribeProducersRequest, write: Write,
 
 
 def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeProducersResponseProducerState], int]:
-    size = len(data)
     found: list[DescribeProducersResponseProducerState] = []
     for _ in range(count):
         o = new(DescribeProducersResponseProducerState)

@@ -350,7 +350,6 @@ class DescribeQuorumResponse(Message):
 
 
 def _read_DescribeQuorumRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumRequestPartitionData], int]:
-    size = len(data)
     found: list[DescribeQuorumRequestPartitionData] = []
     for _ in range(count):
         o = new(DescribeQuorumRequestPartitionData)
@@ -456,7 +455,6 @@ def _write_DescribeQuorumRequest_0(o: DescribeQuorumRequest, write: Write, versi
 
 
 def _read_DescribeQuorumResponseReplicaState_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
-    size = len(data)
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)
@@ -484,7 +482,6 @@ def _write_DescribeQuorumResponseReplicaState_0(items: Iterable[DescribeQuorumRe
 
 
 def _read_DescribeQuorumResponseReplicaState_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
-    size = len(data)
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)
@@ -510,7 +507,6 @@ def _write_DescribeQuorumResponseReplicaState_1(items: Iterable[DescribeQuorumRe
 
 
 def _read_DescribeQuorumResponseReplicaState_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
-    size = len(data)
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)

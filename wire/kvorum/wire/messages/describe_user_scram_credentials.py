@@ -254,7 +254,6 @@ def _write_DescribeUserScramCredentialsRequest_0(o: DescribeUserScramCredentials
 
 
 def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeUserScramCredentialsResponseCredentialInfo], int]:
-    size = len(data)
     found: list[DescribeUserScramCredentialsResponseCredentialInfo] = []
     for _ in range(count):
         o = new(DescribeUserScramCredentialsResponseCredentialInfo)

@@ -348,7 +348,6 @@ class EndQuorumEpochResponse(Message):
 
 
 def _read_EndQuorumEpochRequestReplicaInfo_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestReplicaInfo], int]:
-    size = len(data)
     found: list[EndQuorumEpochRequestReplicaInfo] = []
     for _ in range(count):
         o = new(EndQuorumEpochRequestReplicaInfo)
@@ -689,7 +688,6 @@ def _write_EndQuorumEpochRequest_1(o: EndQuorumEpochRequest, write: Write, versi
 
 
 def _read_EndQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
-    size = len(data)
     found: list[EndQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(EndQuorumEpochResponsePartitionData)
@@ -708,7 +706,6 @@ def _write_EndQuorumEpochResponsePartitionData_0(items: Iterable[EndQuorumEpochR
 
 
 def _read_EndQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
-    size = len(data)
     found: list[EndQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(EndQuorumEpochResponsePartitionData)

@@ -36,7 +36,6 @@ class EndTransactionRecord(Message):
 
 
 def _read_EndTransactionRecord_0(data: bytes, pos: int) -> tuple[EndTransactionRecord, int]:
-    size = len(data)
     o = new(EndTransactionRecord)
     n = data[pos]
     pos += 1

@@ -174,7 +174,6 @@ def _write_EndTxnRequest_3(o: EndTxnRequest, write: Write, version: int) -> None
 
 
 def _read_EndTxnResponse_0(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
-    size = len(data)
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -191,7 +190,6 @@ def _write_EndTxnResponse_0(o: EndTxnResponse, write: Write, version: int) -> No
 
 
 def _read_EndTxnResponse_3(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
-    size = len(data)
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
@@ -212,7 +210,6 @@ def _write_EndTxnResponse_3(o: EndTxnResponse, write: Write, version: int) -> No
 
 
 def _read_EndTxnResponse_5(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
-    size = len(data)
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, n = _read_ihqhB(data, pos)
     pos += 17

@@ -44,7 +44,6 @@ class EndTxnMarker(Message):
 
 
 def _read_EndTxnMarker_0(data: bytes, pos: int) -> tuple[EndTxnMarker, int]:
-    size = len(data)
     o = new(EndTxnMarker)
     o.coordinator_epoch, = _read_i(data, pos)
     pos += 4

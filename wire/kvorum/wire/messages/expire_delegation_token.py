@@ -156,7 +156,6 @@ def _write_ExpireDelegationTokenRequest_2(o: ExpireDelegationTokenRequest, write
 
 
 def _read_ExpireDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[ExpireDelegationTokenResponse, int]:
-    size = len(data)
     o = new(ExpireDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms = _read_hqi(data, pos)
     pos += 14
@@ -171,7 +170,6 @@ def _write_ExpireDelegationTokenResponse_1(o: ExpireDelegationTokenResponse, wri
 
 
 def _read_ExpireDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[ExpireDelegationTokenResponse, int]:
-    size = len(data)
     o = new(ExpireDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms, n = _read_hqiB(data, pos)
     pos += 15

@@ -51,7 +51,6 @@ class FenceBrokerRecord(Message):
 
 
 def _read_FenceBrokerRecord_0(data: bytes, pos: int) -> tuple[FenceBrokerRecord, int]:
-    size = len(data)
     o = new(FenceBrokerRecord)
     o.id, o.epoch, n = _read_iqB(data, pos)
     pos += 13

@@ -607,7 +607,6 @@ class FetchResponse(Message):
 
 
 def _read_FetchRequestFetchPartition_4(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -633,7 +632,6 @@ def _write_FetchRequestFetchPartition_4(items: Iterable[FetchRequestFetchPartiti
 
 
 def _read_FetchRequestFetchPartition_5(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -658,7 +656,6 @@ def _write_FetchRequestFetchPartition_5(items: Iterable[FetchRequestFetchPartiti
 
 
 def _read_FetchRequestFetchPartition_9(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -682,7 +679,6 @@ def _write_FetchRequestFetchPartition_9(items: Iterable[FetchRequestFetchPartiti
 
 
 def _read_FetchRequestFetchPartition_12(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -707,7 +703,6 @@ def _write_FetchRequestFetchPartition_12(items: Iterable[FetchRequestFetchPartit
 
 
 def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -730,7 +725,6 @@ def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: byt
 
 
 def _read_FetchRequestFetchPartition_17(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -762,7 +756,6 @@ def _write_FetchRequestFetchPartition_17(items: Iterable[FetchRequestFetchPartit
 
 
 def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -787,7 +780,6 @@ def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: byt
 
 
 def _read_FetchRequestFetchPartition_18(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
-    size = len(data)
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -1260,7 +1252,6 @@ def _write_FetchRequestFetchTopic_18(items: Iterable[FetchRequestFetchTopic], wr
 
 
 def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestReplicaState], int]:
-    size = len(data)
     found: list[FetchRequestReplicaState] = []
     for _ in range(count):
         o = new(FetchRequestReplicaState)
@@ -1584,9 +1575,8 @@ def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -1697,9 +1687,8 @@ def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -1812,9 +1801,8 @@ def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -1932,9 +1920,8 @@ def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -2052,9 +2039,8 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -2070,7 +2056,6 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
 
 
 def _read_FetchResponseAbortedTransaction_4(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseAbortedTransaction], int]:
-    size = len(data)
     found: list[FetchResponseAbortedTransaction] = []
     for _ in range(count):
         o = new(FetchResponseAbortedTransaction)
@@ -2089,7 +2074,6 @@ def _write_FetchResponseAbortedTransaction_4(items: Iterable[FetchResponseAborte
 
 
 def _read_FetchResponseAbortedTransaction_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseAbortedTransaction], int]:
-    size = len(data)
     found: list[FetchResponseAbortedTransaction] = []
     for _ in range(count):
         o = new(FetchResponseAbortedTransaction)
@@ -2112,7 +2096,6 @@ def _write_FetchResponseAbortedTransaction_12(items: Iterable[FetchResponseAbort
 
 
 def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseSnapshotId], int]:
-    size = len(data)
     found: list[FetchResponseSnapshotId] = []
     for _ in range(count):
         o = new(FetchResponseSnapshotId)
@@ -2135,7 +2118,6 @@ def _write_FetchResponseSnapshotId_12(items: Iterable[FetchResponseSnapshotId], 
 
 
 def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseLeaderIdAndEpoch], int]:
-    size = len(data)
     found: list[FetchResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(FetchResponseLeaderIdAndEpoch)
@@ -2158,7 +2140,6 @@ def _write_FetchResponseLeaderIdAndEpoch_12(items: Iterable[FetchResponseLeaderI
 
 
 def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseEpochEndOffset], int]:
-    size = len(data)
     found: list[FetchResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(FetchResponseEpochEndOffset)
@@ -2350,7 +2331,6 @@ def _write_FetchResponsePartitionData_11(items: Iterable[FetchResponsePartitionD
 
 
 def _tags_FetchResponsePartitionData_12(o: FetchResponsePartitionData, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -392,7 +392,6 @@ class FetchSnapshotResponse(Message):
 
 
 def _read_FetchSnapshotRequestSnapshotId_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestSnapshotId], int]:
-    size = len(data)
     found: list[FetchSnapshotRequestSnapshotId] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestSnapshotId)
@@ -415,7 +414,6 @@ def _write_FetchSnapshotRequestSnapshotId_0(items: Iterable[FetchSnapshotRequest
 
 
 def _read_FetchSnapshotRequestPartitionSnapshot_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
-    size = len(data)
     found: list[FetchSnapshotRequestPartitionSnapshot] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestPartitionSnapshot)
@@ -444,7 +442,6 @@ def _write_FetchSnapshotRequestPartitionSnapshot_0(items: Iterable[FetchSnapshot
 
 
 def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartitionSnapshot, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -465,7 +462,6 @@ def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartiti
 
 
 def _read_FetchSnapshotRequestPartitionSnapshot_1(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
-    size = len(data)
     found: list[FetchSnapshotRequestPartitionSnapshot] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestPartitionSnapshot)
@@ -668,9 +664,8 @@ def _write_FetchSnapshotRequest_0(o: FetchSnapshotRequest, write: Write, version
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -748,9 +743,8 @@ def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version
     if o.cluster_id is not None:
         payload = []
         put = payload.append
-        cluster_id_value = o.cluster_id
-        text = b"" if cluster_id_value is None else cluster_id_value.encode()
-        n = 0 if cluster_id_value is None else len(text) + 1
+        text = o.cluster_id.encode()
+        n = len(text) + 1
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
@@ -761,7 +755,6 @@ def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version
 
 
 def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseLeaderIdAndEpoch], int]:
-    size = len(data)
     found: list[FetchSnapshotResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(FetchSnapshotResponseLeaderIdAndEpoch)
@@ -784,7 +777,6 @@ def _write_FetchSnapshotResponseLeaderIdAndEpoch_0(items: Iterable[FetchSnapshot
 
 
 def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseSnapshotId], int]:
-    size = len(data)
     found: list[FetchSnapshotResponseSnapshotId] = []
     for _ in range(count):
         o = new(FetchSnapshotResponseSnapshotId)
@@ -807,7 +799,6 @@ def _write_FetchSnapshotResponseSnapshotId_0(items: Iterable[FetchSnapshotRespon
 
 
 def _tags_FetchSnapshotResponsePartitionSnapshot_0(o: FetchSnapshotResponsePartitionSnapshot, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

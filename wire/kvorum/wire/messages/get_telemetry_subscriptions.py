@@ -127,7 +127,6 @@ class GetTelemetrySubscriptionsResponse(Message):
 
 
 def _read_GetTelemetrySubscriptionsRequest_0(data: bytes, pos: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
-    size = len(data)
     o = new(GetTelemetrySubscriptionsRequest)
     o.client_instance_id, n = _read_16sB(data, pos)
     pos += 17

@@ -254,7 +254,6 @@ def _write_HeartbeatRequest_4(o: HeartbeatRequest, write: Write, version: int) -
 
 
 def _read_HeartbeatResponse_0(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
-    size = len(data)
     o = new(HeartbeatResponse)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -270,7 +269,6 @@ def _write_HeartbeatResponse_0(o: HeartbeatResponse, write: Write, version: int)
 
 
 def _read_HeartbeatResponse_1(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
-    size = len(data)
     o = new(HeartbeatResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -285,7 +283,6 @@ def _write_HeartbeatResponse_1(o: HeartbeatResponse, write: Write, version: int)
 
 
 def _read_HeartbeatResponse_4(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
-    size = len(data)
     o = new(HeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7

@@ -311,7 +311,6 @@ def _write_InitProducerIdRequest_6(o: InitProducerIdRequest, write: Write, versi
 
 
 def _read_InitProducerIdResponse_0(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
-    size = len(data)
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch = _read_ihqh(data, pos)
     pos += 16
@@ -332,7 +331,6 @@ def _write_InitProducerIdResponse_0(o: InitProducerIdResponse, write: Write, ver
 
 
 def _read_InitProducerIdResponse_2(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
-    size = len(data)
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, n = _read_ihqhB(data, pos)
     pos += 17
@@ -357,7 +355,6 @@ def _write_InitProducerIdResponse_2(o: InitProducerIdResponse, write: Write, ver
 
 
 def _read_InitProducerIdResponse_6(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
-    size = len(data)
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch, n = _read_ihqhqhB(data, pos)
     pos += 27

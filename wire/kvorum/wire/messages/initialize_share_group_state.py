@@ -207,7 +207,6 @@ class InitializeShareGroupStateResponse(Message):
 
 
 def _read_InitializeShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[InitializeShareGroupStateRequestPartitionData], int]:
-    size = len(data)
     found: list[InitializeShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(InitializeShareGroupStateRequestPartitionData)

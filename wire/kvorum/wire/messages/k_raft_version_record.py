@@ -51,7 +51,6 @@ class KRaftVersionRecord(Message):
 
 
 def _read_KRaftVersionRecord_0(data: bytes, pos: int) -> tuple[KRaftVersionRecord, int]:
-    size = len(data)
     o = new(KRaftVersionRecord)
     o.version, o.k_raft_version, n = _read_hhB(data, pos)
     pos += 5

@@ -103,7 +103,6 @@ class LeaderChangeMessage(Message):
 
 
 def _read_LeaderChangeMessageVoter_0(data: bytes, pos: int, count: int) -> tuple[list[LeaderChangeMessageVoter], int]:
-    size = len(data)
     found: list[LeaderChangeMessageVoter] = []
     for _ in range(count):
         o = new(LeaderChangeMessageVoter)
@@ -129,7 +128,6 @@ def _write_LeaderChangeMessageVoter_0(items: Iterable[LeaderChangeMessageVoter],
 
 
 def _read_LeaderChangeMessageVoter_1(data: bytes, pos: int, count: int) -> tuple[list[LeaderChangeMessageVoter], int]:
-    size = len(data)
     found: list[LeaderChangeMessageVoter] = []
     for _ in range(count):
         o = new(LeaderChangeMessageVoter)

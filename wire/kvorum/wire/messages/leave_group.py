@@ -610,7 +610,6 @@ def _write_LeaveGroupResponseMemberResponse_4(items: Iterable[LeaveGroupResponse
 
 
 def _read_LeaveGroupResponse_0(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
-    size = len(data)
     o = new(LeaveGroupResponse)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -629,7 +628,6 @@ def _write_LeaveGroupResponse_0(o: LeaveGroupResponse, write: Write, version: in
 
 
 def _read_LeaveGroupResponse_1(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
-    size = len(data)
     o = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6

@@ -123,7 +123,6 @@ class ListConfigResourcesResponse(Message):
 
 
 def _read_ListConfigResourcesRequest_0(data: bytes, pos: int) -> tuple[ListConfigResourcesRequest, int]:
-    size = len(data)
     o = new(ListConfigResourcesRequest)
     n = data[pos]
     pos += 1

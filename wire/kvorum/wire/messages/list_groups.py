@@ -140,7 +140,6 @@ class ListGroupsResponse(Message):
 
 
 def _read_ListGroupsRequest_0(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
-    size = len(data)
     o = new(ListGroupsRequest)
     o.states_filter = []
     o.types_filter = []
@@ -158,7 +157,6 @@ def _write_ListGroupsRequest_0(o: ListGroupsRequest, write: Write, version: int)
 
 
 def _read_ListGroupsRequest_3(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
-    size = len(data)
     o = new(ListGroupsRequest)
     n = data[pos]
     pos += 1

@@ -250,7 +250,6 @@ class ListOffsetsResponse(Message):
 
 
 def _read_ListOffsetsRequestListOffsetsPartition_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
-    size = len(data)
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -270,7 +269,6 @@ def _write_ListOffsetsRequestListOffsetsPartition_1(items: Iterable[ListOffsetsR
 
 
 def _read_ListOffsetsRequestListOffsetsPartition_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
-    size = len(data)
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -289,7 +287,6 @@ def _write_ListOffsetsRequestListOffsetsPartition_4(items: Iterable[ListOffsetsR
 
 
 def _read_ListOffsetsRequestListOffsetsPartition_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
-    size = len(data)
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -594,7 +591,6 @@ def _write_ListOffsetsRequest_10(o: ListOffsetsRequest, write: Write, version: i
 
 
 def _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
-    size = len(data)
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)
@@ -616,7 +612,6 @@ def _write_ListOffsetsResponseListOffsetsPartitionResponse_1(items: Iterable[Lis
 
 
 def _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
-    size = len(data)
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)
@@ -635,7 +630,6 @@ def _write_ListOffsetsResponseListOffsetsPartitionResponse_4(items: Iterable[Lis
 
 
 def _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
-    size = len(data)
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)

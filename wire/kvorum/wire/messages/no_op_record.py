@@ -36,7 +36,6 @@ class NoOpRecord(Message):
 
 
 def _read_NoOpRecord_0(data: bytes, pos: int) -> tuple[NoOpRecord, int]:
-    size = len(data)
     o = new(NoOpRecord)
     n = data[pos]
     pos += 1

@@ -923,7 +923,6 @@ def _write_OffsetCommitRequest_10(o: OffsetCommitRequest, write: Write, version:
 
 
 def _read_OffsetCommitResponsePartition_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponsePartition], int]:
-    size = len(data)
     found: list[OffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(OffsetCommitResponsePartition)
@@ -942,7 +941,6 @@ def _write_OffsetCommitResponsePartition_2(items: Iterable[OffsetCommitResponseP
 
 
 def _read_OffsetCommitResponsePartition_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponsePartition], int]:
-    size = len(data)
     found: list[OffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(OffsetCommitResponsePartition)

@@ -204,7 +204,6 @@ def _write_OffsetCommitValue_3(o: OffsetCommitValue, write: Write, version: int)
 
 
 def _tags_OffsetCommitValue_4(o: OffsetCommitValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

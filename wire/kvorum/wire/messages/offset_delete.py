@@ -206,7 +206,6 @@ class OffsetDeleteResponse(Message):
 
 
 def _read_OffsetDeleteRequestPartition_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteRequestPartition], int]:
-    size = len(data)
     found: list[OffsetDeleteRequestPartition] = []
     for _ in range(count):
         o = new(OffsetDeleteRequestPartition)
@@ -299,7 +298,6 @@ def _write_OffsetDeleteRequest_0(o: OffsetDeleteRequest, write: Write, version: 
 
 
 def _read_OffsetDeleteResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteResponsePartition], int]:
-    size = len(data)
     found: list[OffsetDeleteResponsePartition] = []
     for _ in range(count):
         o = new(OffsetDeleteResponsePartition)

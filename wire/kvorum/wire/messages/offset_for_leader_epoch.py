@@ -224,7 +224,6 @@ class OffsetForLeaderEpochResponse(Message):
 
 
 def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
-    size = len(data)
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochRequestOffsetForLeaderPartition)
@@ -243,7 +242,6 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(items: Iterable
 
 
 def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
-    size = len(data)
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochRequestOffsetForLeaderPartition)
@@ -441,7 +439,6 @@ def _write_OffsetForLeaderEpochRequest_4(o: OffsetForLeaderEpochRequest, write: 
 
 
 def _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
-    size = len(data)
     found: list[OffsetForLeaderEpochResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochResponseEpochEndOffset)
@@ -460,7 +457,6 @@ def _write_OffsetForLeaderEpochResponseEpochEndOffset_2(items: Iterable[OffsetFo
 
 
 def _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
-    size = len(data)
     found: list[OffsetForLeaderEpochResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochResponseEpochEndOffset)

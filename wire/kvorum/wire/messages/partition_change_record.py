@@ -113,7 +113,6 @@ class PartitionChangeRecord(Message):
 
 
 def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -200,7 +199,6 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
 
 
 def _read_PartitionChangeRecord_0(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
-    size = len(data)
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -232,9 +230,7 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         isr_list = o.isr
-        if isr_list is None:
-            put(b"\x00")
-        elif len(isr_list) < 17:
+        if len(isr_list) < 17:
             put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
             put(write_uvarint(len(isr_list) + 1))
@@ -249,9 +245,7 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         replicas_list = o.replicas
-        if replicas_list is None:
-            put(b"\x00")
-        elif len(replicas_list) < 17:
+        if len(replicas_list) < 17:
             put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
             put(write_uvarint(len(replicas_list) + 1))
@@ -261,9 +255,7 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         removing_replicas_list = o.removing_replicas
-        if removing_replicas_list is None:
-            put(b"\x00")
-        elif len(removing_replicas_list) < 17:
+        if len(removing_replicas_list) < 17:
             put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
             put(write_uvarint(len(removing_replicas_list) + 1))
@@ -273,9 +265,7 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         adding_replicas_list = o.adding_replicas
-        if adding_replicas_list is None:
-            put(b"\x00")
-        elif len(adding_replicas_list) < 17:
+        if len(adding_replicas_list) < 17:
             put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
             put(write_uvarint(len(adding_replicas_list) + 1))
@@ -397,7 +387,6 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
 
 
 def _read_PartitionChangeRecord_1(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
-    size = len(data)
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -427,9 +416,7 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         isr_list = o.isr
-        if isr_list is None:
-            put(b"\x00")
-        elif len(isr_list) < 17:
+        if len(isr_list) < 17:
             put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
             put(write_uvarint(len(isr_list) + 1))
@@ -444,9 +431,7 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         replicas_list = o.replicas
-        if replicas_list is None:
-            put(b"\x00")
-        elif len(replicas_list) < 17:
+        if len(replicas_list) < 17:
             put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
             put(write_uvarint(len(replicas_list) + 1))
@@ -456,9 +441,7 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         removing_replicas_list = o.removing_replicas
-        if removing_replicas_list is None:
-            put(b"\x00")
-        elif len(removing_replicas_list) < 17:
+        if len(removing_replicas_list) < 17:
             put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
             put(write_uvarint(len(removing_replicas_list) + 1))
@@ -468,9 +451,7 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         adding_replicas_list = o.adding_replicas
-        if adding_replicas_list is None:
-            put(b"\x00")
-        elif len(adding_replicas_list) < 17:
+        if len(adding_replicas_list) < 17:
             put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
             put(write_uvarint(len(adding_replicas_list) + 1))
@@ -485,7 +466,7 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         directories_list = o.directories
-        n = 0 if directories_list is None else len(directories_list) + 1
+        n = len(directories_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if directories_list:
             for directories_list_element in directories_list:
@@ -630,7 +611,6 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
 
 
 def _read_PartitionChangeRecord_2(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
-    size = len(data)
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -656,9 +636,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         isr_list = o.isr
-        if isr_list is None:
-            put(b"\x00")
-        elif len(isr_list) < 17:
+        if len(isr_list) < 17:
             put(INT32_COMPACT[len(isr_list)](len(isr_list) + 1, *isr_list))
         else:
             put(write_uvarint(len(isr_list) + 1))
@@ -673,9 +651,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         replicas_list = o.replicas
-        if replicas_list is None:
-            put(b"\x00")
-        elif len(replicas_list) < 17:
+        if len(replicas_list) < 17:
             put(INT32_COMPACT[len(replicas_list)](len(replicas_list) + 1, *replicas_list))
         else:
             put(write_uvarint(len(replicas_list) + 1))
@@ -685,9 +661,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         removing_replicas_list = o.removing_replicas
-        if removing_replicas_list is None:
-            put(b"\x00")
-        elif len(removing_replicas_list) < 17:
+        if len(removing_replicas_list) < 17:
             put(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
             put(write_uvarint(len(removing_replicas_list) + 1))
@@ -697,9 +671,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         adding_replicas_list = o.adding_replicas
-        if adding_replicas_list is None:
-            put(b"\x00")
-        elif len(adding_replicas_list) < 17:
+        if len(adding_replicas_list) < 17:
             put(INT32_COMPACT[len(adding_replicas_list)](len(adding_replicas_list) + 1, *adding_replicas_list))
         else:
             put(write_uvarint(len(adding_replicas_list) + 1))
@@ -714,9 +686,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         eligible_leader_replicas_list = o.eligible_leader_replicas
-        if eligible_leader_replicas_list is None:
-            put(b"\x00")
-        elif len(eligible_leader_replicas_list) < 17:
+        if len(eligible_leader_replicas_list) < 17:
             put(INT32_COMPACT[len(eligible_leader_replicas_list)](len(eligible_leader_replicas_list) + 1, *eligible_leader_replicas_list))
         else:
             put(write_uvarint(len(eligible_leader_replicas_list) + 1))
@@ -726,9 +696,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         last_known_elr_list = o.last_known_elr
-        if last_known_elr_list is None:
-            put(b"\x00")
-        elif len(last_known_elr_list) < 17:
+        if len(last_known_elr_list) < 17:
             put(INT32_COMPACT[len(last_known_elr_list)](len(last_known_elr_list) + 1, *last_known_elr_list))
         else:
             put(write_uvarint(len(last_known_elr_list) + 1))
@@ -738,7 +706,7 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         payload = []
         put = payload.append
         directories_list = o.directories
-        n = 0 if directories_list is None else len(directories_list) + 1
+        n = len(directories_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if directories_list:
             for directories_list_element in directories_list:

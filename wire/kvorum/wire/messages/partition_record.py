@@ -124,7 +124,6 @@ class PartitionRecord(Message):
 
 
 def _tags_PartitionRecord_0(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -256,7 +255,6 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
 
 
 def _tags_PartitionRecord_1(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -407,7 +405,6 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
 
 
 def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -579,9 +576,7 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         payload = []
         put = payload.append
         eligible_leader_replicas_list = o.eligible_leader_replicas
-        if eligible_leader_replicas_list is None:
-            put(b"\x00")
-        elif len(eligible_leader_replicas_list) < 17:
+        if len(eligible_leader_replicas_list) < 17:
             put(INT32_COMPACT[len(eligible_leader_replicas_list)](len(eligible_leader_replicas_list) + 1, *eligible_leader_replicas_list))
         else:
             put(write_uvarint(len(eligible_leader_replicas_list) + 1))
@@ -591,9 +586,7 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         payload = []
         put = payload.append
         last_known_elr_list = o.last_known_elr
-        if last_known_elr_list is None:
-            put(b"\x00")
-        elif len(last_known_elr_list) < 17:
+        if len(last_known_elr_list) < 17:
             put(INT32_COMPACT[len(last_known_elr_list)](len(last_known_elr_list) + 1, *last_known_elr_list))
         else:
             put(write_uvarint(len(last_known_elr_list) + 1))

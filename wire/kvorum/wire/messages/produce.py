@@ -725,7 +725,6 @@ def _write_ProduceRequest_13(o: ProduceRequest, write: Write, version: int) -> N
 
 
 def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseLeaderIdAndEpoch], int]:
-    size = len(data)
     found: list[ProduceResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ProduceResponseLeaderIdAndEpoch)
@@ -822,7 +821,6 @@ def _write_ProduceResponseBatchIndexAndErrorMessage_9(items: Iterable[ProduceRes
 
 
 def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
-    size = len(data)
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
         o = new(ProduceResponsePartitionProduceResponse)
@@ -847,7 +845,6 @@ def _write_ProduceResponsePartitionProduceResponse_3(items: Iterable[ProduceResp
 
 
 def _read_ProduceResponsePartitionProduceResponse_5(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
-    size = len(data)
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
         o = new(ProduceResponsePartitionProduceResponse)
@@ -978,7 +975,6 @@ def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResp
 
 
 def _tags_ProduceResponsePartitionProduceResponse_10(o: ProduceResponsePartitionProduceResponse, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

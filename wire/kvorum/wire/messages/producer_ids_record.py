@@ -56,7 +56,6 @@ class ProducerIdsRecord(Message):
 
 
 def _read_ProducerIdsRecord_0(data: bytes, pos: int) -> tuple[ProducerIdsRecord, int]:
-    size = len(data)
     o = new(ProducerIdsRecord)
     o.broker_id, o.broker_epoch, o.next_producer_id, n = _read_iqqB(data, pos)
     pos += 21

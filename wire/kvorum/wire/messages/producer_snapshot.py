@@ -112,7 +112,6 @@ class ProducerSnapshot(Message):
 
 
 def _read_ProducerSnapshotProducerEntry_1(data: bytes, pos: int, count: int) -> tuple[list[ProducerSnapshotProducerEntry], int]:
-    size = len(data)
     found: list[ProducerSnapshotProducerEntry] = []
     for _ in range(count):
         o = new(ProducerSnapshotProducerEntry)

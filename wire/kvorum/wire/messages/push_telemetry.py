@@ -138,7 +138,6 @@ def _write_PushTelemetryRequest_0(o: PushTelemetryRequest, write: Write, version
 
 
 def _read_PushTelemetryResponse_0(data: bytes, pos: int) -> tuple[PushTelemetryResponse, int]:
-    size = len(data)
     o = new(PushTelemetryResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7

@@ -115,7 +115,6 @@ class QuorumStateData(Message):
 
 
 def _read_QuorumStateDataVoter_0(data: bytes, pos: int, count: int) -> tuple[list[QuorumStateDataVoter], int]:
-    size = len(data)
     found: list[QuorumStateDataVoter] = []
     for _ in range(count):
         o = new(QuorumStateDataVoter)
@@ -192,7 +191,6 @@ def _write_QuorumStateData_0(o: QuorumStateData, write: Write, version: int) -> 
 
 
 def _read_QuorumStateData_1(data: bytes, pos: int) -> tuple[QuorumStateData, int]:
-    size = len(data)
     o = new(QuorumStateData)
     o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id, n = _read_iii16sB(data, pos)
     pos += 29

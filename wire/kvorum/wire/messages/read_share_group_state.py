@@ -259,7 +259,6 @@ class ReadShareGroupStateResponse(Message):
 
 
 def _read_ReadShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateRequestPartitionData], int]:
-    size = len(data)
     found: list[ReadShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(ReadShareGroupStateRequestPartitionData)
@@ -369,7 +368,6 @@ def _write_ReadShareGroupStateRequest_0(o: ReadShareGroupStateRequest, write: Wr
 
 
 def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateResponseStateBatch], int]:
-    size = len(data)
     found: list[ReadShareGroupStateResponseStateBatch] = []
     for _ in range(count):
         o = new(ReadShareGroupStateResponseStateBatch)

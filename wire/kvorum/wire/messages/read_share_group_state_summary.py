@@ -228,7 +228,6 @@ class ReadShareGroupStateSummaryResponse(Message):
 
 
 def _read_ReadShareGroupStateSummaryRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryRequestPartitionData], int]:
-    size = len(data)
     found: list[ReadShareGroupStateSummaryRequestPartitionData] = []
     for _ in range(count):
         o = new(ReadShareGroupStateSummaryRequestPartitionData)

@@ -764,7 +764,7 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
         payload = []
         put = payload.append
         cordoned_log_dirs_list = o.cordoned_log_dirs
-        n = 0 if cordoned_log_dirs_list is None else len(cordoned_log_dirs_list) + 1
+        n = len(cordoned_log_dirs_list) + 1
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:

@@ -245,7 +245,6 @@ def _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(items: Iterable
 
 
 def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry], int]:
-    size = len(data)
     found: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry)
@@ -268,7 +267,6 @@ def _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(items: Iterab
 
 
 def _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry], int]:
-    size = len(data)
     found: list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry)
@@ -293,7 +291,6 @@ def _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(items: Iterab
 
 
 def _tags_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -143,7 +143,6 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
 
 
 def _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry], int]:
-    size = len(data)
     found: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry)
@@ -166,7 +165,6 @@ def _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(items
 
 
 def _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -178,7 +178,6 @@ def _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(items: It
 
 
 def _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry], int]:
-    size = len(data)
     found: list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry)

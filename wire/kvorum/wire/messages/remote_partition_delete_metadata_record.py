@@ -139,7 +139,6 @@ def _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(items: Ite
 
 
 def _read_RemotePartitionDeleteMetadataRecord_0(data: bytes, pos: int) -> tuple[RemotePartitionDeleteMetadataRecord, int]:
-    size = len(data)
     o = new(RemotePartitionDeleteMetadataRecord)
     (o.topic_id_partition,), pos = _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data, pos, 1)
     o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state, n = _read_iqbB(data, pos)

@@ -47,7 +47,6 @@ class RemoveAccessControlEntryRecord(Message):
 
 
 def _read_RemoveAccessControlEntryRecord_0(data: bytes, pos: int) -> tuple[RemoveAccessControlEntryRecord, int]:
-    size = len(data)
     o = new(RemoveAccessControlEntryRecord)
     o.id, n = _read_16sB(data, pos)
     pos += 17

@@ -47,7 +47,6 @@ class RemoveTopicRecord(Message):
 
 
 def _read_RemoveTopicRecord_0(data: bytes, pos: int) -> tuple[RemoveTopicRecord, int]:
-    size = len(data)
     o = new(RemoveTopicRecord)
     o.topic_id, n = _read_16sB(data, pos)
     pos += 17

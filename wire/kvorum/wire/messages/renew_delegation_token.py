@@ -156,7 +156,6 @@ def _write_RenewDelegationTokenRequest_2(o: RenewDelegationTokenRequest, write: 
 
 
 def _read_RenewDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[RenewDelegationTokenResponse, int]:
-    size = len(data)
     o = new(RenewDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms = _read_hqi(data, pos)
     pos += 14
@@ -171,7 +170,6 @@ def _write_RenewDelegationTokenResponse_1(o: RenewDelegationTokenResponse, write
 
 
 def _read_RenewDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[RenewDelegationTokenResponse, int]:
-    size = len(data)
     o = new(RenewDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms, n = _read_hqiB(data, pos)
     pos += 15

@@ -48,7 +48,6 @@ class ResponseHeader(Message):
 
 
 def _read_ResponseHeader_0(data: bytes, pos: int) -> tuple[ResponseHeader, int]:
-    size = len(data)
     o = new(ResponseHeader)
     o.correlation_id, = _read_i(data, pos)
     pos += 4
@@ -63,7 +62,6 @@ def _write_ResponseHeader_0(o: ResponseHeader, write: Write, version: int) -> No
 
 
 def _read_ResponseHeader_1(data: bytes, pos: int) -> tuple[ResponseHeader, int]:
-    size = len(data)
     o = new(ResponseHeader)
     o.correlation_id, n = _read_iB(data, pos)
     pos += 5

@@ -619,7 +619,6 @@ def _write_ShareAcknowledgeRequest_2(o: ShareAcknowledgeRequest, write: Write, v
 
 
 def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeResponseLeaderIdAndEpoch], int]:
-    size = len(data)
     found: list[ShareAcknowledgeResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ShareAcknowledgeResponseLeaderIdAndEpoch)

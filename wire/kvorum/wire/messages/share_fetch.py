@@ -823,7 +823,6 @@ def _write_ShareFetchRequest_2(o: ShareFetchRequest, write: Write, version: int)
 
 
 def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseAcquiredRecords], int]:
-    size = len(data)
     found: list[ShareFetchResponseAcquiredRecords] = []
     for _ in range(count):
         o = new(ShareFetchResponseAcquiredRecords)
@@ -846,7 +845,6 @@ def _write_ShareFetchResponseAcquiredRecords_1(items: Iterable[ShareFetchRespons
 
 
 def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseLeaderIdAndEpoch], int]:
-    size = len(data)
     found: list[ShareFetchResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ShareFetchResponseLeaderIdAndEpoch)

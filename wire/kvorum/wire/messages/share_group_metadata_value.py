@@ -51,7 +51,6 @@ class ShareGroupMetadataValue(Message):
 
 
 def _read_ShareGroupMetadataValue_0(data: bytes, pos: int) -> tuple[ShareGroupMetadataValue, int]:
-    size = len(data)
     o = new(ShareGroupMetadataValue)
     o.epoch, o.metadata_hash, n = _read_iqB(data, pos)
     pos += 13

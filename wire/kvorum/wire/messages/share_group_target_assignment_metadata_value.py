@@ -55,7 +55,6 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
 
 
 def _tags_ShareGroupTargetAssignmentMetadataValue_0(o: ShareGroupTargetAssignmentMetadataValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -76,7 +75,6 @@ def _tags_ShareGroupTargetAssignmentMetadataValue_0(o: ShareGroupTargetAssignmen
 
 
 def _read_ShareGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int) -> tuple[ShareGroupTargetAssignmentMetadataValue, int]:
-    size = len(data)
     o = new(ShareGroupTargetAssignmentMetadataValue)
     o.assignment_epoch, n = _read_iB(data, pos)
     pos += 5

@@ -131,7 +131,6 @@ class ShareSnapshotValue(Message):
 
 
 def _read_ShareSnapshotValueStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ShareSnapshotValueStateBatch], int]:
-    size = len(data)
     found: list[ShareSnapshotValueStateBatch] = []
     for _ in range(count):
         o = new(ShareSnapshotValueStateBatch)
@@ -154,7 +153,6 @@ def _write_ShareSnapshotValueStateBatch_0(items: Iterable[ShareSnapshotValueStat
 
 
 def _tags_ShareSnapshotValue_0(o: ShareSnapshotValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -116,7 +116,6 @@ class ShareUpdateValue(Message):
 
 
 def _read_ShareUpdateValueStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ShareUpdateValueStateBatch], int]:
-    size = len(data)
     found: list[ShareUpdateValueStateBatch] = []
     for _ in range(count):
         o = new(ShareUpdateValueStateBatch)
@@ -139,7 +138,6 @@ def _write_ShareUpdateValueStateBatch_0(items: Iterable[ShareUpdateValueStateBat
 
 
 def _tags_ShareUpdateValue_0(o: ShareUpdateValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -46,7 +46,6 @@ class SnapshotFooterRecord(Message):
 
 
 def _read_SnapshotFooterRecord_0(data: bytes, pos: int) -> tuple[SnapshotFooterRecord, int]:
-    size = len(data)
     o = new(SnapshotFooterRecord)
     o.version, n = _read_hB(data, pos)
     pos += 3

@@ -51,7 +51,6 @@ class SnapshotHeaderRecord(Message):
 
 
 def _read_SnapshotHeaderRecord_0(data: bytes, pos: int) -> tuple[SnapshotHeaderRecord, int]:
-    size = len(data)
     o = new(SnapshotHeaderRecord)
     o.version, o.last_contained_log_timestamp, n = _read_hqB(data, pos)
     pos += 11

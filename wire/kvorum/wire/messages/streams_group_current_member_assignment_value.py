@@ -133,7 +133,6 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
 
 def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurrentMemberAssignmentValueTaskIds, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

@@ -183,7 +183,6 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
 
 
 def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGroupMetadataValue, int]:
-    size = len(data)
     o = new(StreamsGroupMetadataValue)
     o.epoch, o.metadata_hash, n = _read_iqB(data, pos)
     pos += 13

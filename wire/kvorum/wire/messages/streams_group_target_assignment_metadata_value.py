@@ -55,7 +55,6 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
 
 
 def _tags_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssignmentMetadataValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -76,7 +75,6 @@ def _tags_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssig
 
 
 def _read_StreamsGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGroupTargetAssignmentMetadataValue, int]:
-    size = len(data)
     o = new(StreamsGroupTargetAssignmentMetadataValue)
     o.assignment_epoch, n = _read_iB(data, pos)
     pos += 5

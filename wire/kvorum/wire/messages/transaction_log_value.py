@@ -288,7 +288,6 @@ def _write_TransactionLogValue_0(o: TransactionLogValue, write: Write, version: 
 
 
 def _tags_TransactionLogValue_1(o: TransactionLogValue, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []

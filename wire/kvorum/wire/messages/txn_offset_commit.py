@@ -706,7 +706,6 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
 
 
 def _read_TxnOffsetCommitResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
-    size = len(data)
     found: list[TxnOffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(TxnOffsetCommitResponsePartition)
@@ -725,7 +724,6 @@ def _write_TxnOffsetCommitResponsePartition_0(items: Iterable[TxnOffsetCommitRes
 
 
 def _read_TxnOffsetCommitResponsePartition_3(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
-    size = len(data)
     found: list[TxnOffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(TxnOffsetCommitResponsePartition)

@@ -51,7 +51,6 @@ class UnfenceBrokerRecord(Message):
 
 
 def _read_UnfenceBrokerRecord_0(data: bytes, pos: int) -> tuple[UnfenceBrokerRecord, int]:
-    size = len(data)
     o = new(UnfenceBrokerRecord)
     o.id, o.epoch, n = _read_iqB(data, pos)
     pos += 13

@@ -87,7 +87,6 @@ class UnregisterBrokerResponse(Message):
 
 
 def _read_UnregisterBrokerRequest_0(data: bytes, pos: int) -> tuple[UnregisterBrokerRequest, int]:
-    size = len(data)
     o = new(UnregisterBrokerRequest)
     o.broker_id, n = _read_iB(data, pos)
     pos += 5

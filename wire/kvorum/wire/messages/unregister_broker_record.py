@@ -51,7 +51,6 @@ class UnregisterBrokerRecord(Message):
 
 
 def _read_UnregisterBrokerRecord_0(data: bytes, pos: int) -> tuple[UnregisterBrokerRecord, int]:
-    size = len(data)
     o = new(UnregisterBrokerRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13

@@ -227,7 +227,6 @@ class UpdateRaftVoterResponse(Message):
 
 
 def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateRaftVoterRequestKRaftVersionFeature], int]:
-    size = len(data)
     found: list[UpdateRaftVoterRequestKRaftVersionFeature] = []
     for _ in range(count):
         o = new(UpdateRaftVoterRequestKRaftVersionFeature)
@@ -395,7 +394,6 @@ def _write_UpdateRaftVoterResponseCurrentLeader_0(items: Iterable[UpdateRaftVote
 
 
 def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos: int, count: int) -> int:
-    size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
     unknown: Tags = []
@@ -415,7 +413,6 @@ def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos
 
 
 def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int) -> tuple[UpdateRaftVoterResponse, int]:
-    size = len(data)
     o = new(UpdateRaftVoterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7

@@ -303,7 +303,6 @@ class VoteResponse(Message):
 
 
 def _read_VoteRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
-    size = len(data)
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -331,7 +330,6 @@ def _write_VoteRequestPartitionData_0(items: Iterable[VoteRequestPartitionData],
 
 
 def _read_VoteRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
-    size = len(data)
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -357,7 +355,6 @@ def _write_VoteRequestPartitionData_1(items: Iterable[VoteRequestPartitionData],
 
 
 def _read_VoteRequestPartitionData_2(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
-    size = len(data)
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -689,7 +686,6 @@ def _write_VoteRequest_2(o: VoteRequest, write: Write, version: int) -> None:
 
 
 def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteResponsePartitionData], int]:
-    size = len(data)
     found: list[VoteResponsePartitionData] = []
     for _ in range(count):
         o = new(VoteResponsePartitionData)

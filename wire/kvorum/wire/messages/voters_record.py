@@ -164,7 +164,6 @@ class VotersRecord(Message):
 
 
 def _read_VotersRecordKRaftVersionFeature_0(data: bytes, pos: int, count: int) -> tuple[list[VotersRecordKRaftVersionFeature], int]:
-    size = len(data)
     found: list[VotersRecordKRaftVersionFeature] = []
     for _ in range(count):
         o = new(VotersRecordKRaftVersionFeature)

@@ -264,7 +264,6 @@ class WriteShareGroupStateResponse(Message):
 
 
 def _read_WriteShareGroupStateRequestStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestStateBatch], int]:
-    size = len(data)
     found: list[WriteShareGroupStateRequestStateBatch] = []
     for _ in range(count):
         o = new(WriteShareGroupStateRequestStateBatch)

@@ -451,7 +451,6 @@ def _write_WriteTxnMarkersRequest_2(o: WriteTxnMarkersRequest, write: Write, ver
 
 
 def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult], int]:
-    size = len(data)
     found: list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult] = []
     for _ in range(count):
         o = new(WriteTxnMarkersResponseWritableTxnMarkerPartitionResult)

@@ -46,7 +46,6 @@ class ZkMigrationStateRecord(Message):
 
 
 def _read_ZkMigrationStateRecord_0(data: bytes, pos: int) -> tuple[ZkMigrationStateRecord, int]:
-    size = len(data)
     o = new(ZkMigrationStateRecord)
     o.zk_migration_state, n = _read_bB(data, pos)
     pos += 2
