@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import re
+from typing import Final, TypeAlias
 
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.primitives import Message
+
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 RecordAndVersion: TypeAlias = tuple[Message, int]
 """A record as the controller produces it: the message and the version to write it in."""
@@ -21,3 +24,8 @@ def record_type(key: int) -> type[Message]:
     if key not in METADATA_RECORDS:
         raise MetadataParseError(f"unknown metadata record type {key}")
     return record_class(key)
+
+
+def record_type_name(kind: type[Message]) -> str:
+    """Return the name that Kafka's tools give a record type: TOPIC_RECORD for TopicRecord."""
+    return _WORD_START.sub("_", kind.NAME).upper()

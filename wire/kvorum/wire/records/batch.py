@@ -1,0 +1,244 @@
+"""Record batches, message format 2: header, checksum, records (DefaultRecordBatch in Kafka).
+
+A batch begins with 61 bytes, big endian: base offset, length of what follows it, partition leader
+epoch, format, CRC-32C, attributes, last offset delta, base and largest timestamp, producer id and
+epoch, base sequence, number of records. The checksum covers all from the attributes on, so that
+who appends a batch can number it without touching the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from kvorum.wire.errors import CorruptBatchError, EncodeError
+from kvorum.wire.records.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    Compression,
+    compress,
+    decompress,
+)
+from kvorum.wire.records.record import Record, RecordData, read_records, write_records
+
+MAGIC: Final = 2
+HEADER_BYTES: Final = 61
+# The length field counts what comes after it.
+LENGTH_FIELD_END: Final = 12
+CRC_START: Final = 21
+NO_PRODUCER: Final = -1
+NO_TIMESTAMP: Final = -1
+
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiibI")
+_LENGTH = struct.Struct(">i")
+_WHAT = "record batch"
+
+
+class RecordBatch(NamedTuple):
+    """A batch in a buffer: its header fields, where it stands, and a view of all its bytes."""
+
+    base_offset: int
+    length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    position: int
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        """How many bytes the batch takes, header included."""
+        return self.length + LENGTH_FIELD_END
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record that the batch had when it was written."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the batch after this one starts at."""
+        return self.last_offset + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's number of the last record, -1 without one; it wraps at 2³¹."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFF_FFFF
+
+    @property
+    def compression(self) -> Compression:
+        """How the records are packed; `CorruptBatchError` for a way that does not exist."""
+        number = self.attributes & COMPRESSION_MASK
+        if number > Compression.ZSTD:
+            raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
+        return Compression(number)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker set the time of all records, to `max_timestamp`."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a producer's transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds control records."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones, if that is decided."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the checksum holds."""
+        return crc32c(self.data[CRC_START:]) == self.crc
+
+    def verify(self) -> None:
+        """Raise `CorruptBatchError` unless the checksum holds."""
+        computed = crc32c(self.data[CRC_START:])
+        if computed != self.crc:
+            problem = f"checksum {computed} where {self.crc} is stored"
+            raise CorruptBatchError(_WHAT, problem, offset=self.position)
+
+    def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
+        """Yield the records, one at a time; the checksum is not looked at.
+
+        Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
+        ones that take more than `decompressed_bytes_max`.
+        """
+        packed = bytes(self.data[HEADER_BYTES:])
+        return read_records(
+            decompress(packed, self.compression, size_max=decompressed_bytes_max),
+            count=self.record_count,
+            base_offset=self.base_offset,
+            base_timestamp=self.base_timestamp,
+            append_time=self.max_timestamp if self.is_log_append_time else None,
+        )
+
+
+def read_batches(
+    data: bytes | bytearray | memoryview, *, is_cut_allowed: bool = False
+) -> Iterator[RecordBatch]:
+    """Yield the batches in `data`, as views of it.
+
+    The header's form is checked, the checksum is not: `RecordBatch.verify` does that. Raises
+    `CorruptBatchError` for bytes that are no batch. With `is_cut_allowed` the last batch may be
+    cut off, as in a fetch response, and is left out.
+    """
+    view = memoryview(data)
+    size = len(view)
+    pos = 0
+    while pos < size:
+        end = _batch_end(view, pos)
+        if end is None or end > size:
+            if is_cut_allowed:
+                return
+            raise CorruptBatchError(_WHAT, f"cut off after {size - pos} bytes", offset=pos)
+        header = _HEADER.unpack_from(view, pos)
+        batch = RecordBatch._make((*header, pos, view[pos:end]))
+        _check_numbers(batch)
+        yield batch
+        pos = end
+
+
+def _batch_end(view: memoryview, pos: int) -> int | None:
+    """Return where the batch at `pos` ends by its own word; None where that is cut off."""
+    if len(view) - pos <= LENGTH_FIELD_END + 4:
+        return None
+    (length,) = _LENGTH.unpack_from(view, pos + 8)
+    if length < HEADER_BYTES - LENGTH_FIELD_END:
+        raise CorruptBatchError(_WHAT, f"a length of {length} bytes", offset=pos)
+    magic = view[pos + 16]
+    if magic != MAGIC:
+        raise CorruptBatchError(_WHAT, f"message format {magic} instead of {MAGIC}", offset=pos)
+    end: int = pos + LENGTH_FIELD_END + length
+    return end
+
+
+def _check_numbers(batch: RecordBatch) -> None:
+    if batch.base_offset < 0 or batch.last_offset_delta < 0:
+        problem = f"offsets {batch.base_offset} to {batch.last_offset}"
+    elif batch.record_count < 0:
+        problem = f"{batch.record_count} records"
+    else:
+        return
+    raise CorruptBatchError(_WHAT, problem, offset=batch.position)
+
+
+class BatchOptions(NamedTuple):
+    """What a batch says of itself beside its records."""
+
+    base_offset: int = 0
+    partition_leader_epoch: int = -1
+    compression: Compression = Compression.NONE
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    is_control: bool = False
+
+
+DEFAULT_OPTIONS: Final = BatchOptions()
+
+
+def build_batch(records: Sequence[RecordData], options: BatchOptions = DEFAULT_OPTIONS) -> bytes:
+    """Return a batch of `records`, whose offsets count up from the base offset.
+
+    The first record's timestamp is the base. Raises `EncodeError` for no records at all: a batch
+    without any comes only from compaction.
+    """
+    if not records:
+        raise EncodeError("a batch takes one record at least")
+    base_timestamp = records[0].timestamp
+    body = compress(write_records(records, base_timestamp), options.compression)
+    after_crc = _AFTER_CRC.pack(
+        _attributes(options),
+        len(records) - 1,
+        base_timestamp,
+        max(record.timestamp for record in records),
+        options.producer_id,
+        options.producer_epoch,
+        options.base_sequence,
+        len(records),
+    )
+    before_crc = _BEFORE_CRC.pack(
+        options.base_offset,
+        HEADER_BYTES - LENGTH_FIELD_END + len(body),
+        options.partition_leader_epoch,
+        MAGIC,
+        crc32c(body, crc32c(after_crc)),
+    )
+    return b"".join((before_crc, after_crc, body))
+
+
+def _attributes(options: BatchOptions) -> int:
+    return (
+        int(options.compression)
+        | (TRANSACTIONAL if options.is_transactional else 0)
+        | (CONTROL if options.is_control else 0)
+    )
