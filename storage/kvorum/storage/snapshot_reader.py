@@ -29,8 +29,15 @@ _ADVICE = "Restore the file, or empty the directory and let the node fetch log a
 class SnapshotBytes(Protocol):
     """Where a snapshot's bytes come from: a finished one, or one that is being written."""
 
-    path: Path
-    size: int
+    @property
+    def path(self) -> Path:
+        """The file, for messages."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        ...
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`; fewer only at the end."""

@@ -136,6 +136,10 @@ class FaultyFiles:
     durable: dict[Path, MemoryFile] = field(default_factory=dict[Path, MemoryFile])
     locked: set[Path] = field(default_factory=set[Path])
 
+    def fail(self, operation: str, number: int, *, error: int = errno.EIO) -> None:
+        """Let the `number`-th call of `operation` from now on fail."""
+        self.faults.append(Fault(operation, number, error=error))
+
     def count(self, operation: str, path: Path) -> None:
         """Note a call, and raise where a fault is due."""
         self.calls.append((operation, path.name))
