@@ -278,8 +278,8 @@ def plain_files(folder: Path) -> dict[str, object]:
         if path.suffix == ".checkpoint":
             is_voters = path.parent.name == "__cluster_metadata-0"
             content = without_clock(path.read_bytes(), is_voters_checkpoint=is_voters)
-            for directory_id in drawn:
-                content = content.replace(directory_id, b"drawn")
+            for each in drawn:
+                content = content.replace(each, b"drawn")
         name = str(path.relative_to(folder))
         found.setdefault(name, (path.stat().st_mode, content))
     return found
