@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.controller.broker_epochs import registration_of_epoch
-from kvorum.controller.errors import RequestError
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.manual_assignment import check_assignment
 from kvorum.controller.reassignment import plan_reassignment, revert_reassignment
@@ -13,6 +12,7 @@ from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.errors import RequestError
 from kvorum.controller.leaderships import PartitionOfTopic, leader_and_isr_changes
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (

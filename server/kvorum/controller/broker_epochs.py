@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kvorum.controller.errors import RequestError
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 from kvorum.controller.broker_changes import end_incarnation
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.errors import RequestError
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata import directory_ids
@@ -16,6 +15,7 @@ from kvorum.metadata.features import DISABLED, KRAFT_VERSION_FEATURE, VersionRan
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,

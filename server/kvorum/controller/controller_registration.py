@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kvorum.controller.broker_registration import check_security_protocols
-from kvorum.controller.errors import RequestError
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.errors import RequestError
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
 from kvorum.controller.new_partitions import (
     NOBODY_ACTIVE,
@@ -17,6 +16,7 @@ from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION, ControllerR
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_partitions import (

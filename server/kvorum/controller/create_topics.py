@@ -13,7 +13,6 @@ from kvorum.controller.configs.changes import (
     clear_elr_records,
     incremental_changes,
 )
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.new_partitions import (
     assigned_partitions,
@@ -23,16 +22,13 @@ from kvorum.controller.new_partitions import (
 )
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
-from kvorum.controller.topic_validation import (
-    CLUSTER_METADATA_TOPIC,
-    CollidingNames,
-    check_partition_total,
-    check_topic_name,
-)
+from kvorum.controller.topic_validation import CollidingNames, check_partition_total
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import broker_layers, effective_topic_configs
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import (
     DeleteTopicsRequest,

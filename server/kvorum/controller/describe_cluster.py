@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -17,8 +18,6 @@ from kvorum.wire.messages.describe_cluster import (
 
 ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
 CONTROLLER_ENDPOINT: Final = 2
-CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 6, 7, 8, 9, 10, 11, 12))
-"""All that may be done to a cluster: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION and so on."""
 
 
 def describe_cluster(

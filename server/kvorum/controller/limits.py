@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 

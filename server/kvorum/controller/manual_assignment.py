@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kvorum.controller.errors import RequestError
 from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 

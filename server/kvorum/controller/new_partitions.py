@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.errors import RequestError
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
 from kvorum.controller.placement import place_partitions, usable_brokers
 from kvorum.controller.settings import ControllerContext
@@ -13,6 +12,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import partition_record
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableTopic,

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.sessions import BrokerSessions
 from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
-from kvorum.controller.errors import RequestError
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,

@@ -20,7 +20,6 @@ from kvorum.controller.create_topics import create_topics
 from kvorum.controller.delete_topics import delete_topics
 from kvorum.controller.describe_cluster import describe_cluster
 from kvorum.controller.elect_leaders import elect_leaders
-from kvorum.controller.errors import RequestError
 from kvorum.controller.list_reassignments import list_partition_reassignments
 from kvorum.controller.refusals import REFUSALS
 from kvorum.controller.result import ControllerResult
@@ -28,6 +27,7 @@ from kvorum.controller.settings import ControllerContext
 from kvorum.controller.unregister_broker import unregister_broker
 from kvorum.controller.update_features import update_features
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest

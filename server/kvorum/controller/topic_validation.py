@@ -1,45 +1,18 @@
-"""What a new topic may be called, and how much one request may create."""
+"""Which new topics would be confused with old ones, and how much one request may create."""
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable
 from typing import Final
 
-from kvorum.controller.errors import RequestError
+from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableTopic,
 )
 
-CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
-NAME_LENGTH_MAX: Final = 249
-LEGAL_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-
-
-def check_topic_name(name: str) -> None:
-    """Raise `RequestError` INVALID_TOPIC_EXCEPTION for a name no topic can have."""
-    reason = reason_name_is_illegal(name)
-    if reason is not None:
-        raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
-
-
-def reason_name_is_illegal(name: str) -> str | None:
-    """Return what is wrong with `name` as Kafka puts it, None where nothing is."""
-    if not name:
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > NAME_LENGTH_MAX:
-        return f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
-    if not LEGAL_CHARACTERS.issuperset(name):
-        return (
-            f"'{name}' contains one or more characters other than "
-            "ASCII alphanumerics, '.', '_' and '-'"
-        )
-    return None
 
 
 class CollidingNames:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kvorum.controller import broker_changes
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_broker import (
     UnregisterBrokerRequest,

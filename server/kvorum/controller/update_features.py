@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
@@ -29,6 +28,7 @@ from kvorum.metadata.metadata_version import (
     metadata_changed_between,
 )
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

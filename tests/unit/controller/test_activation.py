@@ -33,9 +33,7 @@ def test_an_empty_log_gets_the_bootstrap_records_in_a_transaction() -> None:
         FeatureLevelRecord(name="share.version", feature_level=1),
         FeatureLevelRecord(name="streams.version", feature_level=1),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
-        ConfigRecord(
-            resource_type=4, resource_name="", name="min.insync.replicas", value="1"
-        ),
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
         EndTransactionRecord(),
     ]
     assert controller.image.transaction is None
@@ -44,18 +42,14 @@ def test_an_empty_log_gets_the_bootstrap_records_in_a_transaction() -> None:
 
 def test_the_minimum_in_sync_comes_from_the_properties_file() -> None:
     settings = with_static_configs(min_insync_replicas="2")
-    result = activation_records(
-        MetadataImage(), bootstrap(MetadataVersion.V4_3_IV0), settings
-    )
+    result = activation_records(MetadataImage(), bootstrap(MetadataVersion.V4_3_IV0), settings)
     (config,) = [m for m, _ in result.records if isinstance(m, ConfigRecord)]
     assert config.value == "2"
     assert not result.is_atomic
 
 
 def test_levels_without_transactions_get_one_atomic_append() -> None:
-    result = activation_records(
-        MetadataImage(), bootstrap(MetadataVersion.V3_6_IV0), SETTINGS
-    )
+    result = activation_records(MetadataImage(), bootstrap(MetadataVersion.V3_6_IV0), SETTINGS)
     assert [message for message, _ in result.records] == [
         FeatureLevelRecord(name="metadata.version", feature_level=12)
     ]
@@ -65,9 +59,7 @@ def test_levels_without_transactions_get_one_atomic_append() -> None:
 def test_a_log_that_was_begun_properly_needs_nothing() -> None:
     controller = ControllerUnderTest()
     controller.activate()
-    result = activation_records(
-        controller.image, bootstrap(MetadataVersion.V4_3_IV0), SETTINGS
-    )
+    result = activation_records(controller.image, bootstrap(MetadataVersion.V4_3_IV0), SETTINGS)
     assert result.records == ()
 
 

@@ -150,9 +150,7 @@ class Refusal:
 
 
 REFUSALS = [
-    Refusal(
-        Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."
-    ),
+    Refusal(Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
     Refusal(
         Resource(TOPIC, "t", [Alter("retention.ms", APPEND, "5")]),
         ErrorCode.INVALID_CONFIG,
@@ -266,8 +264,10 @@ def test_cordoned_directories_need_their_level() -> None:
             BROKER,
             "1",
             ErrorCode.INVALID_CONFIG,
-            "The cordoned.log.dirs configuration value cannot be set because it requires "
-            "metadata.version >= 4.3-IV0",
+            (
+                "The cordoned.log.dirs configuration value cannot be set because it requires "
+                "metadata.version >= 4.3-IV0"
+            ),
         )
     ]
 

@@ -35,9 +35,7 @@ from kvorum.wire.uuid_text import ZERO_UUID
 def create(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
 ) -> list[CreateTopicsResponseCreatableTopicResult]:
-    response = controller.ask(
-        CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    )
+    response = controller.ask(CreateTopicsRequest(topics=list(topics), validate_only=validate_only))
     assert isinstance(response, CreateTopicsResponse)
     return response.topics
 
@@ -193,9 +191,7 @@ REFUSALS = [
         "Null value not supported for topic configs: retention.ms,a",
     ),
     Refusal(
-        Topic(
-            name="t", num_partitions=1, replication_factor=1, configs=[Config("no.such", "1")]
-        ),
+        Topic(name="t", num_partitions=1, replication_factor=1, configs=[Config("no.such", "1")]),
         ErrorCode.INVALID_CONFIG,
         "Unknown topic config name: no.such",
     ),

@@ -139,9 +139,7 @@ class RefusedPartitions:
 @pytest.mark.parametrize(
     "case",
     [
-        RefusedPartitions(
-            Topic("no", 3, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
-        ),
+        RefusedPartitions(Topic("no", 3, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
         RefusedPartitions(
             Topic("a", 2, None), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."
         ),
@@ -198,8 +196,10 @@ def test_partitions_of_a_topic_whose_brokers_are_all_fenced(
         (
             "a",
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "All brokers specified in the manual partition assignment for partition 2 are fenced "
-            "or in controlled shutdown.",
+            (
+                "All brokers specified in the manual partition assignment for partition 2 are fenced "
+                "or in controlled shutdown."
+            ),
         )
     ]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.controller.configs.validation import ConfigChange, check_changes
-from kvorum.controller.errors import RequestError
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
@@ -23,6 +22,7 @@ from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord

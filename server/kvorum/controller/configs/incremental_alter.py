@@ -9,12 +9,12 @@ from kvorum.controller.configs.changes import (
     incremental_changes,
 )
 from kvorum.controller.configs.resources import sort_out_resources
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
 from kvorum.controller.configs.resources import sort_out_resources
-from kvorum.controller.errors import RequestError
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
     AlterConfigsRequest,

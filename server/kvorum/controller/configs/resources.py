@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Protocol, TypeVar
 
-from kvorum.controller.errors import RequestError
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 KNOWN_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}

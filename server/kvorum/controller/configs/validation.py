@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.controller.errors import RequestError
 from kvorum.controller.settings import ControllerContext
-from kvorum.controller.topic_validation import check_topic_name
 from kvorum.metadata.config_definitions import (
     InvalidConfigError,
     topic_defaults,
@@ -21,6 +19,8 @@ from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"

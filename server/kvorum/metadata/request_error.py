@@ -1,4 +1,4 @@
-"""The one operating error of the controller: a request, or a part of one, that is refused."""
+"""The one operating error of whoever answers requests: one, or a part of one, is refused."""
 
 from __future__ import annotations
 

@@ -1,0 +1,67 @@
+"""DescribeCluster (60) as a broker answers it: with the brokers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.views.partitions import random_alive_broker
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeClusterResponseDescribeClusterBroker,
+)
+
+BROKER_ENDPOINT: Final = 1
+ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
+NOBODY: Final = -1
+
+
+def describe_cluster(
+    image: MetadataImage, request: DescribeClusterRequest, view: BrokerView
+) -> DescribeClusterResponse:
+    """Name the brokers that have the listener; fenced ones only where they are asked for."""
+    if request.endpoint_type != BROKER_ENDPOINT:
+        return _wrong_endpoint_type(request.endpoint_type, view.api_version)
+    brokers: list[DescribeClusterResponseDescribeClusterBroker] = []
+    for broker in image.cluster.sorted_brokers():
+        endpoint = broker.endpoint(view.listener)
+        if endpoint is not None and (not broker.is_fenced or request.include_fenced_brokers):
+            brokers.append(
+                DescribeClusterResponseDescribeClusterBroker(
+                    broker_id=broker.id,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    rack=broker.rack,
+                    is_fenced=broker.is_fenced,
+                )
+            )
+    controller_id = random_alive_broker(image.cluster, view.random)
+    is_listed = any(broker.broker_id == controller_id for broker in brokers)
+    response = DescribeClusterResponse(
+        cluster_id=view.cluster_id,
+        controller_id=controller_id if is_listed else NOBODY,
+        brokers=brokers,
+        endpoint_type=BROKER_ENDPOINT,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _wrong_endpoint_type(endpoint_type: int, api_version: int) -> DescribeClusterResponse:
+    if endpoint_type in ENDPOINT_TYPES:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        message = (
+            f"The request was sent to an endpoint of type {ENDPOINT_TYPES[BROKER_ENDPOINT]}, "
+            f"but we wanted an endpoint of type {ENDPOINT_TYPES[endpoint_type]}"
+        )
+    else:
+        code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        message = f"Unsupported endpoint type {endpoint_type}"
+    return DescribeClusterResponse(
+        error_code=ErrorCode.INVALID_REQUEST if api_version == 0 else code, error_message=message
+    )

@@ -1,0 +1,119 @@
+"""DescribeTopicPartitions (75): the partitions of topics, a page at a time (KIP-966)."""
+
+from __future__ import annotations
+
+from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.authorized_operations import TOPIC_OPERATIONS
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def describe_topic_partitions(
+    image: MetadataImage, request: DescribeTopicPartitionsRequest, view: BrokerView
+) -> DescribeTopicPartitionsResponse:
+    """Answer for topics in order of name, from the cursor on, up to the size of a page.
+
+    Raises `RequestError` INVALID_REQUEST for a cursor that makes no sense.
+    """
+    names = _names_from_cursor(image, request)
+    response = DescribeTopicPartitionsResponse()
+    left = max(min(view.request_partitions_max, request.response_partition_limit), 1)
+    for name in names:
+        start = 0
+        if request.cursor is not None and name == request.cursor.topic_name:
+            start = request.cursor.partition_index
+        topic = image.topics.by_name(name)
+        if left == 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(name, 0)
+            break
+        if topic is None:
+            if request.topics:
+                response.topics.append(_unknown(name))
+            continue
+        end = min(len(topic.partitions), start + left)
+        answer = _topic(image, topic, range(start, end), view)
+        response.topics.append(answer)
+        if end < len(topic.partitions):
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(name, end)
+            break
+        left -= len(answer.partitions)
+    for answered in response.topics:
+        answered.topic_authorized_operations = TOPIC_OPERATIONS
+    return response
+
+
+def _names_from_cursor(image: MetadataImage, request: DescribeTopicPartitionsRequest) -> list[str]:
+    cursor = request.cursor
+    first = cursor.topic_name if cursor is not None else ""
+    asked = {topic.name for topic in request.topics} or set(image.topics.ids)
+    names = sorted(name for name in asked if name >= first)
+    if cursor is None:
+        return names
+    if request.topics and cursor.topic_name not in names:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "DescribeTopicPartitionsRequest topic list should contain the cursor topic: "
+            f"{cursor.topic_name}",
+        )
+    if cursor.partition_index < 0:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "DescribeTopicPartitionsRequest cursor partition must be valid: "
+            f"Cursor(topicName='{cursor.topic_name}', partitionIndex={cursor.partition_index})",
+        )
+    return names
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_legal = reason_name_is_illegal(name) is None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+        ),
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+    )
+
+
+def _topic(
+    image: MetadataImage, topic: TopicImage, indexes: range, view: BrokerView
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(image, index, topic.partitions[index], view)
+            for index in indexes
+            if index in topic.partitions
+        ],
+    )
+
+
+def _partition(
+    image: MetadataImage, index: int, partition: PartitionRegistration, view: BrokerView
+) -> DescribeTopicPartitionsResponsePartition:
+    leads = has_listener(image.cluster, partition.leader, view.listener)
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=partition.leader if leads else NO_NODE,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(image.cluster, partition, view.listener),
+    )

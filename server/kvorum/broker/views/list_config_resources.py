@@ -1,0 +1,55 @@
+"""ListConfigResources (74): which resources have, or may have, configuration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    ListConfigResourcesResponseConfigResource,
+)
+
+ALL_TYPES: Final = (
+    ResourceType.GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
+
+
+def list_config_resources(
+    image: MetadataImage, request: ListConfigResourcesRequest, view: BrokerView
+) -> ListConfigResourcesResponse:
+    """Name the resources of the wanted types; version 0 knows client metrics only."""
+    known = (ResourceType.CLIENT_METRICS,) if view.api_version == 0 else ALL_TYPES
+    wanted = set(request.resource_types or known)
+    if not wanted <= set(known):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ListConfigResourcesResponseConfigResource(
+                resource_name=name, resource_type=resource_type
+            )
+            for resource_type in known
+            if resource_type in wanted
+            for name in _names(image, resource_type, view)
+        ]
+    )
+
+
+def _names(image: MetadataImage, resource_type: ResourceType, view: BrokerView) -> list[str]:
+    if resource_type is ResourceType.TOPIC:
+        return sorted(image.topics.ids)
+    if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [
+            str(broker.id)
+            for broker in image.cluster.sorted_brokers()
+            if broker.endpoint(view.listener)
+        ]
+    return sorted(name for kind, name in image.configs.resources if kind == resource_type)

@@ -1,0 +1,215 @@
+"""Metadata (3): brokers, topics and partitions, for every client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kvorum.broker.views.partitions import (
+    NO_NODE,
+    alive_brokers,
+    alive_replicas,
+    has_listener,
+    offline_replicas,
+    random_alive_broker,
+)
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kvorum.wire.uuid_text import ZERO_UUID
+
+FIRST_VERSION_WITH_LISTENER_ERROR = 6
+FIRST_VERSION_WITH_TOPIC_IDS = 12
+VERSIONS_WITH_CLUSTER_OPERATIONS = range(8, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataAnswer:
+    """The response, and the topics that are to be created because a client asked for them."""
+
+    response: MetadataResponse
+    topics_to_create: tuple[str, ...] = ()
+
+
+def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -> MetadataAnswer:
+    """Answer with what the broker knows; topics that do not exist may be about to be created.
+
+    Raises `RequestError` INVALID_REQUEST where the version does not allow what is asked.
+    """
+    wants_all = request.topics is None or (not request.topics and view.api_version == 0)
+    _check_request(request, view.api_version)
+    topics = _all_topics(image, view) if wants_all else _wanted_topics(image, request, view)
+    to_create: list[str] = []
+    if view.is_auto_create_enabled and request.allow_auto_topic_creation and not wants_all:
+        to_create = [
+            topic.name
+            for topic in topics
+            if topic.name is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ]
+    response = MetadataResponse(
+        brokers=[
+            _broker(broker_id=broker.id, view=view, image=image)
+            for broker in alive_brokers(image.cluster, view.listener)
+        ],
+        cluster_id=view.cluster_id,
+        controller_id=random_alive_broker(image.cluster, view.random),
+        topics=topics,
+    )
+    _add_operations(response, request, view.api_version)
+    return MetadataAnswer(response, tuple(to_create))
+
+
+def _check_request(request: MetadataRequest, api_version: int) -> None:
+    if api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        return
+    for topic in request.topics or ():
+        if topic.name is None:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {api_version}"
+            )
+        if topic.topic_id != ZERO_UUID:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Topic IDs are not supported in requests for version {api_version}",
+            )
+
+
+def _broker(*, broker_id: int, view: BrokerView, image: MetadataImage) -> MetadataResponseBroker:
+    broker = image.cluster.brokers[broker_id]
+    endpoint = broker.endpoint(view.listener)
+    assert endpoint is not None
+    return MetadataResponseBroker(
+        node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+    )
+
+
+def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponseTopic]:
+    return [_topic(image, topic, view) for topic in image.topics.sorted_topics()]
+
+
+def _wanted_topics(
+    image: MetadataImage, request: MetadataRequest, view: BrokerView
+) -> list[MetadataResponseTopic]:
+    """Return an answer for each topic that is named; by id alone where any id is given."""
+    wanted = request.topics or []
+    ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
+    if ids:
+        known = [image.topics.by_id[topic_id] for topic_id in ids if topic_id in image.topics.by_id]
+        unknown = [topic_id for topic_id in ids if topic_id not in image.topics.by_id]
+        return [_unknown_id(topic_id) for topic_id in unknown] + [
+            _topic(image, topic, view) for topic in known
+        ]
+    names = dict.fromkeys(topic.name for topic in wanted if topic.name is not None)
+    return _named_topics(image, names, view)
+
+
+def _named_topics(
+    image: MetadataImage, names: Iterable[str], view: BrokerView
+) -> list[MetadataResponseTopic]:
+    existing: list[MetadataResponseTopic] = []
+    missing: list[MetadataResponseTopic] = []
+    for name in names:
+        topic = image.topics.by_name(name)
+        if topic is None:
+            missing.append(_unknown_name(name))
+        else:
+            existing.append(_topic(image, topic, view))
+    return existing + missing
+
+
+def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+    )
+
+
+def _unknown_name(name: str) -> MetadataResponseTopic:
+    is_legal = reason_name_is_illegal(name) is None
+    return MetadataResponseTopic(
+        error_code=(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+        ),
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+    )
+
+
+def _topic(image: MetadataImage, topic: TopicImage, view: BrokerView) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(image, index, partition, view)
+            for index, partition in topic.sorted_partitions()
+        ],
+    )
+
+
+def _partition(
+    image: MetadataImage, index: int, partition: PartitionRegistration, view: BrokerView
+) -> MetadataResponsePartition:
+    cluster, listener = image.cluster, view.listener
+    replicas, isr = list(partition.replicas), list(partition.isr)
+    if view.api_version == 0:
+        # The oldest clients cannot be told about brokers they have no address of.
+        replicas = alive_replicas(cluster, replicas, listener)
+        isr = alive_replicas(cluster, isr, listener)
+    leads = has_listener(cluster, partition.leader, listener)
+    return MetadataResponsePartition(
+        error_code=_partition_error(
+            image,
+            partition,
+            view,
+            is_complete=(
+                len(replicas) == len(partition.replicas) and len(isr) == len(partition.isr)
+            ),
+        ),
+        partition_index=index,
+        leader_id=partition.leader if leads else NO_NODE,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline_replicas(cluster, partition, listener),
+    )
+
+
+def _partition_error(
+    image: MetadataImage,
+    partition: PartitionRegistration,
+    view: BrokerView,
+    *,
+    is_complete: bool,
+) -> ErrorCode:
+    if partition.leader not in image.cluster.brokers:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    if not has_listener(image.cluster, partition.leader, view.listener):
+        return (
+            ErrorCode.LISTENER_NOT_FOUND
+            if view.api_version >= FIRST_VERSION_WITH_LISTENER_ERROR
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
+    return ErrorCode.NONE if is_complete else ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+def _add_operations(response: MetadataResponse, request: MetadataRequest, api_version: int) -> None:
+    if api_version in VERSIONS_WITH_CLUSTER_OPERATIONS and (
+        request.include_cluster_authorized_operations
+    ):
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    if request.include_topic_authorized_operations:
+        for topic in response.topics:
+            topic.topic_authorized_operations = TOPIC_OPERATIONS

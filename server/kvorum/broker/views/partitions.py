@@ -1,0 +1,57 @@
+"""Partitions as clients see them on one listener."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
+from kvorum.metadata.partition import PartitionRegistration
+
+if TYPE_CHECKING:
+    from random import Random
+
+NO_NODE = -1
+
+
+def alive_brokers(cluster: ClusterImage, listener: str) -> list[BrokerRegistration]:
+    """Return the unfenced brokers that have `listener`, in order of id."""
+    return [broker for broker in cluster.unfenced_brokers() if broker.endpoint(listener)]
+
+
+def random_alive_broker(cluster: ClusterImage, random: Random) -> int:
+    """Return the id that clients are told is the controller's: some unfenced broker's, or -1.
+
+    Whichever broker is asked passes on what only the controller can do.
+    """
+    brokers = cluster.unfenced_brokers()
+    return random.choice(brokers).id if brokers else NO_NODE
+
+
+def has_listener(cluster: ClusterImage, broker_id: int, listener: str) -> bool:
+    """Tell whether the broker is registered with `listener`."""
+    broker = cluster.brokers.get(broker_id)
+    return broker is not None and broker.endpoint(listener) is not None
+
+
+def alive_replicas(cluster: ClusterImage, replicas: Iterable[int], listener: str) -> list[int]:
+    """Return those of `replicas` that are unfenced and have `listener`."""
+    alive: list[int] = []
+    for replica in replicas:
+        broker = cluster.brokers.get(replica)
+        if broker is not None and not broker.is_fenced and broker.endpoint(listener):
+            alive.append(replica)
+    return alive
+
+
+def offline_replicas(
+    cluster: ClusterImage, partition: PartitionRegistration, listener: str
+) -> list[int]:
+    """Return the replicas that are fenced, gone, without `listener`, or whose directory failed."""
+    alive = alive_replicas(cluster, partition.replicas, listener)
+    return [
+        replica
+        for replica in partition.replicas
+        if replica not in alive
+        or not cluster.brokers[replica].has_online_directory(partition.directory(replica))
+    ]
