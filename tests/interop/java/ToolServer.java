@@ -79,12 +79,13 @@ public final class ToolServer {
     }
 
     private void serve(BufferedReader requests, PrintStream answers) throws IOException {
-        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
-        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> end(code));
         Exit.setHaltProcedure((code, message) -> end(code));
         String line = requests.readLine();
         while (line != null) {
+            // Anew for each tool: the metadata shell closes System.out when it is done.
+            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+            System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
             String[] parts = Arrays.stream(line.split(" ", -1)).map(ToolServer::decoded).toArray(String[]::new);
             System.setIn(new ByteArrayInputStream(parts[1].getBytes(StandardCharsets.UTF_8)));
             int code = run(parts[0], Arrays.copyOfRange(parts, 2, parts.length));

@@ -1,0 +1,191 @@
+"""Kafka's own tools read what our storage code wrote, with nothing of a node around it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.golden_data import metadata_directories
+from tests.interop.kafka.tools import ToolRunner
+
+from kvorum.storage.batch_header import split_batches
+from kvorum.storage.bootstrap_checkpoint import write_bootstrap_checkpoint
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
+from kvorum.storage.names import OffsetAndEpoch
+from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.wire.records import read_batches
+
+pytestmark = pytest.mark.interop
+
+FILES = RealFileSystem()
+SEGMENT_BYTES = 20_000
+DECODER = "--cluster-metadata-decoder"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A data directory of ours, and the golden log that it was filled from."""
+
+    directory: Path
+    golden: Path
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "__cluster_metadata-0"
+
+    def files(self, suffix: str) -> list[Path]:
+        found = sorted(self.log.glob(f"*{suffix}"))
+        assert found
+        return found
+
+
+def snapshot_values(golden: Path) -> list[bytes]:
+    """Return the metadata records of the latest golden snapshot."""
+    latest = max(golden.glob("*.checkpoint"))
+    data_batches = [batch for batch in read_batches(latest.read_bytes()) if not batch.is_control]
+    return [bytes(record.value or b"") for batch in data_batches for record in batch.records()]
+
+
+def fill(log: MetadataLog, golden: Path) -> None:
+    """Append a golden log batch by batch, truncate some of it away, and append it again."""
+    batches = [
+        bytes(batch)
+        for path in sorted(golden.glob("*.log"))
+        for _, batch in split_batches(memoryview(path.read_bytes()))
+    ]
+    for batch in batches:
+        log.append(batch)
+    middle = len(batches) * 2 // 3
+    log.truncate_to(int.from_bytes(batches[middle][:8]), now_ms=0)
+    for batch in batches[middle:]:
+        log.append(batch)
+
+
+@pytest.fixture(scope="module")
+def written(golden_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    golden = next(
+        path for path in metadata_directories(golden_sets) if "ladder-4.3.1" in path.parts
+    )
+    found = Written(tmp_path_factory.mktemp("written"), golden)
+    config = LogConfig(segment_bytes=SEGMENT_BYTES)
+    log = MetadataLog.open(found.log, files=FILES, config=config, now_ms=0)
+    fill(log, golden)
+    raw = log.create_snapshot(
+        OffsetAndEpoch(log.end_offset, log.last_epoch), high_watermark=log.end_offset
+    )
+    assert raw is not None
+    writer = SnapshotWriter(
+        raw, epoch=log.last_epoch, last_contained_timestamp_ms=5_000, now_ms=6_000
+    )
+    writer.append(snapshot_values(golden), now_ms=6_000)
+    writer.finish(now_ms=6_000)
+    raw.freeze()
+    log.close()
+    properties = MetaProperties(cluster_id="a-cluster", node_id=1, directory_id=b"0123456789abcdef")
+    write_meta_properties(found.directory, properties, FILES, now=datetime.now(UTC))
+    write_bootstrap_checkpoint(found.directory, snapshot_values(golden)[:1], FILES, now_ms=7_000)
+    return found
+
+
+def decoded_lines(text: str) -> list[str]:
+    """Return the dump's lines about batches and records, without places in the file."""
+    lines = [line for line in text.splitlines() if line.startswith(("baseOffset", "|"))]
+    return [re.sub(r"position: \d+", "position: *", line) for line in lines]
+
+
+def test_kafka_dump_log_prints_our_segments_as_the_golden_ones(
+    written: Written, kafka_tools: ToolRunner
+) -> None:
+    ours, golden = (
+        [
+            line
+            for path in sorted(directory.glob("*.log"))
+            for line in decoded_lines(
+                kafka_tools.run("kafka-dump-log", DECODER, "--files", str(path)).stdout
+            )
+        ]
+        for directory in (written.log, written.golden)
+    )
+    assert len(ours) > 1_000
+    assert ours == golden
+
+
+def test_kafka_dump_log_finds_our_indexes_right(written: Written, kafka_tools: ToolRunner) -> None:
+    assert len(written.files(".log")) > 2
+    for path in written.files(".index") + written.files(".timeindex"):
+        for check in ([], ["--index-sanity-check"], ["--verify-index-only"]):
+            dumped = kafka_tools.run("kafka-dump-log", *check, "--files", str(path))
+            assert (dumped.exit_code, dumped.stderr) == (0, "")
+            assert dumped.stdout.startswith(f"Dumping {path}")
+            for complaint in ("Mismatches", "mismatch", "Found timestamp", "out of order"):
+                assert complaint not in dumped.stdout, path
+
+
+def test_kafka_dump_log_notices_an_index_that_is_wrong(
+    written: Written, kafka_tools: ToolRunner
+) -> None:
+    """The check above can fail."""
+    index = written.files(".index")[0]
+    good = index.read_bytes()
+    index.write_bytes(good[:4] + (int.from_bytes(good[4:8]) + 500).to_bytes(4) + good[8:])
+    try:
+        dumped = kafka_tools.run("kafka-dump-log", "--files", str(index))
+        assert "mismatch" in dumped.stdout.lower() or dumped.stderr or dumped.exit_code
+    finally:
+        index.write_bytes(good)
+
+
+def test_kafka_dump_log_reads_our_snapshots(written: Written, kafka_tools: ToolRunner) -> None:
+    values = snapshot_values(written.golden)
+    for path, count in (
+        (written.files(".checkpoint")[0], len(values)),
+        (written.directory / "bootstrap.checkpoint", 1),
+    ):
+        dumped = kafka_tools.run("kafka-dump-log", DECODER, "--files", str(path))
+        assert (dumped.exit_code, dumped.stderr) == (0, "")
+        assert "isvalid: false" not in dumped.stdout
+        assert dumped.stdout.count("payload:") == count
+        assert "SnapshotHeader" in dumped.stdout
+        assert "SnapshotFooter" in dumped.stdout
+
+
+def test_kafka_dump_log_reads_our_producer_state(
+    written: Written, kafka_tools: ToolRunner
+) -> None:
+    for path in written.files(".snapshot"):
+        dumped = kafka_tools.run("kafka-dump-log", "--files", str(path))
+        assert (dumped.exit_code, dumped.stderr) == (0, "")
+        assert dumped.stdout == f"Dumping {path}\n"
+
+
+def test_kafka_metadata_shell_loads_our_snapshot(
+    written: Written, kafka_tools: ToolRunner
+) -> None:
+    snapshot = written.files(".checkpoint")[0]
+    shell = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(snapshot), "ls", "/image")
+    assert shell.exit_code == 0, shell.stderr
+    assert "topics" in shell.stdout
+    assert "cluster" in shell.stdout
+
+
+def test_kafka_storage_info_knows_our_directory(
+    written: Written, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://localhost:0\n"
+        "controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=localhost:1\n"
+        f"log.dirs={written.directory}\n"
+    )
+    info = kafka_tools.run("kafka-storage", "info", "--config", str(config))
+    assert info.exit_code == 0, info.stdout + info.stderr
+    directory_id = "directory.id=MDEyMzQ1Njc4OWFiY2RlZg"
+    metadata = f"{{cluster.id=a-cluster, {directory_id}, node.id=1, version=1}}"
+    assert f"Found metadata: {metadata}" in info.stdout
+    assert "problem" not in info.stdout.lower()
