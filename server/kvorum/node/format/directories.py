@@ -16,11 +16,7 @@ from kvorum.metadata.bootstrap import (
 )
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.format.checkpoints import (
-    voters_checkpoint,
-    write_bootstrap_checkpoint,
-    write_voters_checkpoint,
-)
+from kvorum.node.format.checkpoints import write_bootstrap_checkpoint, write_voters_checkpoint
 from kvorum.node.format.errors import FormatError
 from kvorum.node.format.levels import effective_feature_levels, effective_release_version
 from kvorum.node.format.record_text import bootstrap_metadata_text
@@ -172,23 +168,24 @@ def _format_one(
 ) -> None:
     """Write a directory's files; meta.properties comes last, as the mark that all is there."""
     request = plan.request
-    timestamp_ms = int(now.timestamp() * 1000)
+    now_ms = int(now.timestamp() * 1000)
     properties = MetaProperties(
         cluster_id=request.cluster_id, node_id=request.node_id, directory_id=directory_id
     )
     try:
         with disk_errors(directory, "creating"):
             files.make_directory(directory)
-        write_bootstrap_checkpoint(directory, plan.bootstrap, files, timestamp_ms=timestamp_ms)
+        write_bootstrap_checkpoint(directory, plan.bootstrap, files, now_ms=now_ms)
         if kind.needs_voters:
             assert request.initial_controllers is not None
-            data = voters_checkpoint(
+            write_voters_checkpoint(
+                directory,
                 request.initial_controllers,
+                files,
                 listener_name=request.controller_listener_name,
                 kraft_version=plan.kraft_version,
-                timestamp_ms=timestamp_ms,
+                now_ms=now_ms,
             )
-            write_voters_checkpoint(directory, data, files)
         write_meta_properties(directory, properties, files, now=now)
     except DiskError as error:
         raise FormatError(
