@@ -132,13 +132,15 @@ class RecordBatch(NamedTuple):
         ones that take more than `decompressed_bytes_max`.
         """
         packed = bytes(self.data[HEADER_BYTES:])
-        return read_records(
+        records = read_records(
             decompress(packed, self.compression, size_max=decompressed_bytes_max),
             count=self.record_count,
             base_offset=self.base_offset,
             base_timestamp=self.base_timestamp,
-            append_time=self.max_timestamp if self.is_log_append_time else None,
         )
+        if not self.is_log_append_time:
+            return records
+        return (record._replace(timestamp=self.max_timestamp) for record in records)
 
 
 def read_batches(

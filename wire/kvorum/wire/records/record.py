@@ -7,7 +7,8 @@ the batch's, key, value, headers. All numbers are zigzag varints; a length of -1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import repeat
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kvorum.wire.errors import CorruptBatchError, EncodeError
 
@@ -15,10 +16,8 @@ Header: TypeAlias = tuple[str, bytes | None]
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
-_INT32_MAX = 2**31 - 1
-_ONE_BYTE = tuple(bytes((number,)) for number in range(128))
-_NULL = _ONE_BYTE[1]
-_NO_HEADERS = _ONE_BYTE[0]
+_UINT32_MAX = 2**32 - 1
+_UINT64_MAX = 2**64 - 1
 _WHAT = "record"
 
 
@@ -32,6 +31,20 @@ class Record(NamedTuple):
     headers: tuple[Header, ...]
 
 
+class _NewRecord(Protocol):
+    """Make a record without the detour through `Record.__new__`, which costs as much again."""
+
+    def __call__(
+        self,
+        kind: type[Record],
+        fields: tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]],
+        /,
+    ) -> Record: ...
+
+
+_NEW: _NewRecord = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
+
+
 class RecordData(NamedTuple):
     """A record to be written; its offset follows from its place in the batch."""
 
@@ -41,60 +54,89 @@ class RecordData(NamedTuple):
     headers: Sequence[Header] = ()
 
 
-def read_records(
-    data: bytes, *, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
+    data: bytes, *, count: int, base_offset: int, base_timestamp: int
 ) -> Iterator[Record]:
-    """Yield the records that fill `data`; `append_time`, where given, is the time of all of them.
+    """Yield the records that fill `data`.
 
     Raises `CorruptBatchError` where the bytes are not `count` records, with their place in `data`.
     """
+    size = len(data)
     pos = 0
     try:
-        for _ in range(count):
+        for _ in repeat(None, count):
             start = pos
-            length, pos = _varint(data, pos, VARINT_BYTES_MAX)
-            end = pos + length
-            if length < 0 or end > len(data):
-                raise CorruptBatchError(_WHAT, f"a length of {length} bytes", offset=start)
-            # One byte of attributes, of which none is defined.
-            number = data[pos + 1]
-            if number < 0x80:
-                time_delta, pos = (number >> 1) ^ -(number & 1), pos + 2
-            else:
-                time_delta, pos = _varint(data, pos + 1, VARLONG_BYTES_MAX)
             number = data[pos]
-            if number < 0x80:
-                offset_delta, pos = (number >> 1) ^ -(number & 1), pos + 1
-            else:
-                offset_delta, pos = _varint(data, pos, VARINT_BYTES_MAX)
-            key, pos = _nullable_bytes(data, pos, end)
-            value, pos = _nullable_bytes(data, pos, end)
-            headers: tuple[Header, ...] = ()
-            if data[pos]:
-                headers, pos = _headers(data, pos, end)
-            else:
-                pos += 1
-            if pos != end:
-                problem = f"holds {pos - start} bytes where its length says {end - start}"
-                raise CorruptBatchError(_WHAT, problem, offset=start)
-            timestamp = base_timestamp + time_delta if append_time is None else append_time
-            yield Record(base_offset + offset_delta, timestamp, key, value, headers)
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = _long_number(data, pos - 1)
+            end = pos + ((number >> 1) ^ -(number & 1))
+            # One byte of attributes, of which none is defined, then the time.
+            number = data[pos + 1]
+            pos += 2
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = _long_number(data, pos - 1, VARLONG_BYTES_MAX)
+            timestamp = base_timestamp + ((number >> 1) ^ -(number & 1))
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = _long_number(data, pos - 1)
+            offset = base_offset + ((number >> 1) ^ -(number & 1))
+            key = value = None
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = _long_number(data, pos - 1)
+            # Odd numbers are negative: Kafka takes every negative length for null.
+            if not number & 1:
+                pos += number >> 1
+                key = data[pos - (number >> 1) : pos]
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = _long_number(data, pos - 1)
+            if not number & 1:
+                pos += number >> 1
+                value = data[pos - (number >> 1) : pos]
+            headers, pos = _headers(data, pos, end) if data[pos] else ((), pos + 1)
+            # Parts that reach beyond the record, or the data, end somewhere else than it does.
+            if pos != end or end > size:
+                raise _misfit(start, pos, end)
+            yield _NEW(Record, (offset, timestamp, key, value, headers))
     except IndexError:
-        raise CorruptBatchError(_WHAT, "ends too early", offset=len(data)) from None
-    if pos != len(data):
-        raise CorruptBatchError(
-            _WHAT, f"{len(data) - pos} bytes follow the last of {count}", offset=pos
-        )
+        raise CorruptBatchError(_WHAT, "ends too early", offset=size) from None
+    if pos != size:
+        raise CorruptBatchError(_WHAT, f"{size - pos} bytes follow the last of {count}", offset=pos)
+
+
+def _misfit(start: int, pos: int, end: int) -> CorruptBatchError:
+    problem = f"{pos - start} bytes of which its length allows {end - start}"
+    return CorruptBatchError(_WHAT, problem, offset=start)
 
 
 def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
-    number = data[pos]
-    if number < 0x80:
-        length, pos = (number >> 1) ^ -(number & 1), pos + 1
-    else:
-        length, pos = _varint(data, pos, VARINT_BYTES_MAX)
+    length, pos = _varint(data, pos)
     if length < 0:
-        # Kafka takes every negative length for null.
         return None, pos
     stop = pos + length
     if stop > end:
@@ -104,7 +146,7 @@ def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]
 
 def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     start = pos
-    count, pos = _varint(data, pos, VARINT_BYTES_MAX)
+    count, pos = _varint(data, pos)
     # Each header takes two bytes at least: a count beyond that is refused before it is believed.
     if count < 0 or count * 2 > end - pos:
         raise CorruptBatchError(_WHAT, f"{count} headers do not fit", offset=start)
@@ -122,39 +164,60 @@ def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     return tuple(headers), pos
 
 
-def _varint(data: bytes, pos: int, bytes_max: int) -> tuple[int, int]:
-    """Return a zigzag number of up to `bytes_max` bytes and the position behind it."""
-    number = shift = 0
-    for _ in range(bytes_max):
-        byte = data[pos]
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    """Return a zigzag number of 32 bits and the position behind it."""
+    number, pos = _long_number(data, pos)
+    return (number >> 1) ^ -(number & 1), pos
+
+
+def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
+    """Return a number of up to `bytes_max` bytes, zigzag as it is, and the position behind it."""
+    number = data[pos] & 0x7F
+    if data[pos] < 0x80:
+        return number, pos + 1
+    byte = data[pos + 1]
+    if byte < 0x80:
+        return number | byte << 7, pos + 2
+    shift = 0
+    number = 0
+    for byte in data[pos : pos + bytes_max]:
         pos += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             # What does not fit the number's width is dropped, as Java's shifts do.
-            number &= (1 << (32 if bytes_max == VARINT_BYTES_MAX else 64)) - 1
-            return (number >> 1) ^ -(number & 1), pos
+            return number & (_UINT32_MAX if bytes_max == VARINT_BYTES_MAX else _UINT64_MAX), pos
         shift += 7
+    if pos == len(data):
+        raise IndexError
     raise CorruptBatchError(_WHAT, f"a number longer than {bytes_max} bytes", offset=pos)
 
 
 def write_records(records: Sequence[RecordData], base_timestamp: int) -> bytes:
     """Return the bytes of `records`, numbered from 0, their times as differences to the base."""
     written: list[bytes] = []
+    write = written.append
+    ready, ready_count = _READY, len(_READY)
     for index, (value, key, timestamp, headers) in enumerate(records):
-        key_part = _NULL if key is None else _length(len(key)) + key
-        value_part = _NULL if value is None else _length(len(value)) + value
-        body = b"".join(
-            (
-                b"\x00",
-                _signed(timestamp - base_timestamp),
-                _signed(index),
-                key_part,
-                value_part,
-                _header_bytes(headers) if headers else _NO_HEADERS,
-            )
+        delta = timestamp - base_timestamp
+        head = (ready[delta] if 0 <= delta < ready_count else _signed(delta)) + (
+            ready[index] if index < ready_count else _signed(index)
         )
-        written.append(_length(len(body)))
-        written.append(body)
+        if key is None:
+            head += _NULL
+        else:
+            size = len(key)
+            head += (ready[size] if size < ready_count else _signed(size)) + key
+        if value is None:
+            head += _NULL
+            value = b""  # noqa: PLW2901 - null is written like empty, but for its length
+        else:
+            size = len(value)
+            head += ready[size] if size < ready_count else _signed(size)
+        tail = _header_bytes(headers) if headers else _NO_HEADERS
+        size = 1 + len(head) + len(value) + len(tail)
+        write((ready[size] if size < ready_count else _signed(size)) + b"\x00" + head)
+        write(value)
+        write(tail)
     return b"".join(written)
 
 
@@ -167,31 +230,23 @@ def _header_bytes(headers: Sequence[Header]) -> bytes:
     return b"".join(parts)
 
 
-def _length(size: int) -> bytes:
-    """Return a length, never negative, as a zigzag varint."""
-    if size < 64:
-        return _ONE_BYTE[size << 1]
-    if size < 8192:
-        return bytes((size << 1 & 0x7F | 0x80, size >> 6))
-    if size > _INT32_MAX:
-        raise EncodeError(f"{size} bytes in one record")
-    return _long_uvarint(size << 1)
-
-
 def _signed(number: int) -> bytes:
     """Return any number of up to 64 bits as a zigzag varint."""
-    zigzag = (number << 1) ^ (number >> 63)
-    if zigzag < 0x80:
-        return _ONE_BYTE[zigzag]
-    if zigzag < 0x4000:
-        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
-    return _long_uvarint(zigzag)
+    if not -(2**63) <= number < 2**63:
+        raise EncodeError(f"{number} does not fit 64 bits")
+    return _unsigned((number << 1) ^ (number >> 63))
 
 
-def _long_uvarint(number: int) -> bytes:
+def _unsigned(number: int) -> bytes:
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
         number >>= 7
     encoded.append(number)
     return bytes(encoded)
+
+
+# Lengths and differences are mostly small: their bytes are made once.
+_READY: Final = tuple(map(_signed, range(2048)))
+_NULL: Final = _signed(-1)
+_NO_HEADERS: Final = _READY[0]
