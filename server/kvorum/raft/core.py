@@ -1,0 +1,253 @@
+"""The consensus core: one replica of one log as a few synchronous verbs that return effects.
+
+The shell that drives it keeps to this:
+
+1. It calls one verb at a time, each with `now`, milliseconds of a clock that never goes back.
+2. It does the effects in order (see `effects`), and all of one verb before those of the next.
+3. After appending it makes the log durable, in its own time, and says so with `log_durable`.
+4. It calls `tick` when `next_deadline` is reached.
+5. It hands back a response, or a failure, for every `Send`; what comes too late is ignored.
+
+Nothing that a peer says makes a verb raise. IllegalMoveError means that an invariant is broken, and
+the replica must stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kvorum.raft.answering import (
+    answer_begin_quorum_epoch,
+    answer_end_quorum_epoch,
+    answer_vote,
+)
+from kvorum.raft.basics import ElectionRecord, OffsetAndEpoch
+from kvorum.raft.config import RaftConfig
+from kvorum.raft.effects import Answer, AppendProposal, Effects, ShutdownComplete
+from kvorum.raft.log_view import LogView
+from kvorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    Request,
+    RequestFailed,
+    Response,
+    VoteRequest,
+)
+from kvorum.raft.polling import next_deadline, poll
+from kvorum.raft.replica import Identity, Replica
+from kvorum.raft.responding import handle_response, update_follower_high_watermark
+from kvorum.raft.roles import Candidate, Follower, Leader, Resigned, Role
+from kvorum.raft.serving import (
+    answer_describe_quorum,
+    answer_fetch_snapshot,
+    answer_parked,
+    serve_fetch,
+    update_high_watermark,
+)
+from kvorum.raft.starting import first_role
+from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.voter_set import VoterSet
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class NotLeadingError(Exception):
+    """Records were proposed to a replica that does not lead that epoch."""
+
+
+class RaftCore:
+    """One replica. `log` and `history` say what its directory holds; from then on they are its own."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        config: RaftConfig,
+        log: LogView,
+        history: VoterHistory,
+        random: Random,
+    ) -> None:
+        self._replica = Replica(identity, config=config, log=log, history=history, random=random)
+        self._has_said_shutdown_is_complete = False
+
+    @property
+    def role(self) -> Role:
+        """The role the replica is in; to be looked at, not changed."""
+        return self._replica.role
+
+    @property
+    def log(self) -> LogView:
+        """What the core takes the log to be; to be looked at, not changed."""
+        return self._replica.log
+
+    @property
+    def history(self) -> VoterHistory:
+        """The voters and kraft.version through the log; to be looked at, not changed."""
+        return self._replica.history
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The offset below which everything is committed; None until that is known."""
+        return self._replica.high_watermark
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the replica takes part in elections; if not, it is an observer."""
+        return self._replica.is_voter
+
+    @property
+    def next_deadline(self) -> float:
+        """When `tick` has to be called at the latest; infinite if it need not be."""
+        return next_deadline(self._replica)
+
+    def start(self, now: float, *, stored: ElectionRecord | None) -> Effects:
+        """Take the role that the stored record leaves; a lone voter begins to lead at once.
+
+        Raises InconsistentStateError where the record is one that this replica cannot have made.
+        """
+        replica = self._replica
+        replica.begin_as(first_role(replica, now, stored), stored=stored)
+        if replica.is_only_voter and not isinstance(replica.role, Candidate):
+            replica.become_prospective(now)
+        return self._finish(now)
+
+    def tick(self, now: float) -> Effects:
+        """Do what is due."""
+        return self._finish(now)
+
+    def receive(self, now: float, *, token: int, request: Request) -> Effects:
+        """Take in a request; its answer comes, now or later, as an Answer to `token`."""
+        replica = self._replica
+        answer: Response
+        match request:
+            case VoteRequest():
+                answer = answer_vote(replica, now, request)
+            case BeginQuorumEpochRequest():
+                answer = answer_begin_quorum_epoch(replica, now, request)
+            case EndQuorumEpochRequest():
+                answer = answer_end_quorum_epoch(replica, now, request)
+            case FetchSnapshotRequest():
+                answer = answer_fetch_snapshot(replica, now, request)
+            case DescribeQuorumRequest():
+                answer = answer_describe_quorum(replica, now)
+            case FetchRequest():
+                serve_fetch(replica, now, token, request)
+                return self._finish(now)
+        replica.outbox.add(Answer(token, answer))
+        return self._finish(now)
+
+    def forget(self, token: int) -> None:
+        """Note that nobody waits for the answer to a request any more."""
+        self._replica.parked.forget(token)
+
+    def receive_response(
+        self, now: float, *, number: int, response: Response | RequestFailed
+    ) -> Effects:
+        """Take in what came of the Send of that number."""
+        handle_response(self._replica, now, number, response)
+        return self._finish(now)
+
+    def propose(self, now: float, *, epoch: int, count: int) -> tuple[int, Effects]:
+        """Append `count` records as one batch; return the offset of the first one.
+
+        Raises NotLeadingError unless the replica leads in `epoch`.
+        """
+        replica = self._replica
+        role = replica.role
+        if not isinstance(role, Leader) or role.epoch != epoch or replica.is_shutting_down:
+            raise NotLeadingError
+        base_offset = replica.log.append(epoch=epoch, count=count)
+        replica.outbox.add(AppendProposal(base_offset, epoch, count))
+        answer_parked(replica, replica.parked.take_reached_by(replica.log.end_offset))
+        return base_offset, self._finish(now)
+
+    def log_durable(self, now: float, end_offset: int) -> Effects:
+        """Note that the log would survive a power cut below `end_offset`."""
+        if self._replica.log.became_durable(end_offset):
+            update_high_watermark(self._replica)
+            update_follower_high_watermark(self._replica)
+        return self._finish(now)
+
+    def log_truncated(self, now: float, end_offset: int) -> Effects:
+        """Note that a truncation went further than was asked for."""
+        self._replica.log.truncate_to(end_offset)
+        self._replica.history.truncate_to(end_offset)
+        return self._finish(now)
+
+    def snapshot_installed(
+        self,
+        now: float,
+        snapshot_id: OffsetAndEpoch,
+        *,
+        voters: VoterSet | None,
+        kraft_version: int,
+    ) -> Effects:
+        """Note that a fetched snapshot is durable and the log goes on behind it."""
+        replica = self._replica
+        replica.log.replace_by_snapshot(snapshot_id)
+        replica.history.start_from_snapshot(snapshot_id, voters=voters, kraft_version=kraft_version)
+        replica.raise_high_watermark(snapshot_id.offset)
+        self._end_download(snapshot_id)
+        return self._finish(now)
+
+    def snapshot_refused(self, now: float, snapshot_id: OffsetAndEpoch) -> Effects:
+        """Note that a fetched snapshot turned out to be none."""
+        self._end_download(snapshot_id)
+        role = self._replica.role
+        destination = self._replica.leader_destination()
+        if isinstance(role, Follower) and destination is not None:
+            self._replica.peers.back_off(now, destination.id)
+        return self._finish(now)
+
+    def _end_download(self, snapshot_id: OffsetAndEpoch) -> None:
+        role = self._replica.role
+        self._replica.is_installing = False
+        if not isinstance(role, Follower) or role.download is None:
+            return
+        if role.download.snapshot_id == snapshot_id:
+            role.download = None
+
+    def snapshot_created(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Note a snapshot that the shell made of its own state."""
+        self._replica.log.add_snapshot(snapshot_id)
+
+    def log_start_moved(self, start_offset: int, snapshots: Iterable[OffsetAndEpoch]) -> None:
+        """Note that old records and snapshots were given up; `snapshots` are what is left."""
+        self._replica.log.start_moved(start_offset, snapshots)
+
+    def resign(self, now: float, *, epoch: int) -> Effects:
+        """Give up the leadership of `epoch`, if the replica still has it."""
+        role = self._replica.role
+        if isinstance(role, Leader) and role.epoch == epoch:
+            self._replica.become_resigned(now, is_shutdown=False)
+        return self._finish(now)
+
+    def shutdown(self, now: float) -> Effects:
+        """Hand over to others; ShutdownComplete comes when there is nothing left to wait for."""
+        replica = self._replica
+        replica.is_shutting_down = True
+        role = replica.role
+        if isinstance(role, Leader) and replica.voters.others(role.own_key):
+            replica.become_resigned(now, is_shutdown=True)
+        return self._finish(now)
+
+    def _finish(self, now: float) -> Effects:
+        """Do what has become due, and hand over everything that is to be done."""
+        replica = self._replica
+        poll(replica, now)
+        if not isinstance(replica.role, Leader):
+            answer_parked(replica, replica.parked.take_all())
+        is_handing_over = isinstance(replica.role, Resigned)
+        if (
+            replica.is_shutting_down
+            and not is_handing_over
+            and not self._has_said_shutdown_is_complete
+        ):
+            self._has_said_shutdown_is_complete = True
+            replica.outbox.add(ShutdownComplete())
+        return replica.outbox.take()

@@ -1,0 +1,202 @@
+"""What the core wants done, as plain data.
+
+Every verb of the core returns one `Effects`. Its `write`, if there is one, must be durable before
+anything in `after_write` is done; what is in `at_once` need not wait for it. Both are done in
+order, and nothing of one verb before the writes of the verbs before it. What depends on the *log*
+being durable is not in here at all: it comes out of the verb that tells the core so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kvorum.raft.basics import Destination, ElectionRecord, OffsetAndEpoch
+from kvorum.raft.messages import Request, Response
+from kvorum.raft.voter_set import VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class WriteElection:
+    """Store the election record durably, in the form that belongs to `kraft_version`."""
+
+    record: ElectionRecord
+    kraft_version: int
+    voter_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request; hand its response, or its failure, back under `number`."""
+
+    number: int
+    destination: Destination
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer the request that came in under `token`."""
+
+    token: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class AppendProposal:
+    """Append the proposed records, `count` of them, as one batch."""
+
+    base_offset: int
+    epoch: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendEpochStart:
+    """Append the control batch that begins a leader's epoch.
+
+    It holds LEADER_CHANGE and, where `voters` is given, KRAFT_VERSION and KRAFT_VOTERS.
+    """
+
+    base_offset: int
+    epoch: int
+    leader_id: int
+    voter_ids: tuple[int, ...]
+    granting_ids: tuple[int, ...]
+    kraft_version: int
+    voters: VoterSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFetched:
+    """Append the first `batch_count` batches of the response under `number`."""
+
+    number: int
+    batch_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateLog:
+    """Remove everything at `end_offset` and behind."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDownload:
+    """Begin to store a snapshot that is fetched; drop one that was being fetched before."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class AppendDownload:
+    """Add the part of the snapshot that came in the response under `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropDownload:
+    """Throw away the snapshot that was being fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallDownload:
+    """Check and keep the fetched snapshot, begin the log anew behind it; then tell the core."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything below `high_watermark` is committed."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipGained:
+    """The replica leads, and the first batch of its epoch is committed."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipLost:
+    """The replica does not lead `epoch` any more."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChanged:
+    """The leader that the replica knows of, or the epoch, is another one."""
+
+    leader_id: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRefused:
+    """A peer failed, or said what cannot be right; for the log of the process."""
+
+    destination: Destination
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownComplete:
+    """Nothing more is to be waited for before closing."""
+
+
+Effect: TypeAlias = (
+    Send
+    | Answer
+    | AppendProposal
+    | AppendEpochStart
+    | AppendFetched
+    | TruncateLog
+    | BeginDownload
+    | AppendDownload
+    | DropDownload
+    | InstallDownload
+    | Committed
+    | LeadershipGained
+    | LeadershipLost
+    | LeaderChanged
+    | PeerRefused
+    | ShutdownComplete
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What one verb of the core wants done."""
+
+    at_once: tuple[Effect, ...] = ()
+    write: WriteElection | None = None
+    after_write: tuple[Effect, ...] = ()
+
+
+class Outbox:
+    """Collects the effects of one verb."""
+
+    def __init__(self) -> None:
+        self._at_once: list[Effect] = []
+        self._write: WriteElection | None = None
+        self._after_write: list[Effect] = []
+
+    def add(self, effect: Effect) -> None:
+        """Add an effect; behind a write it waits for that, since it may rest on it."""
+        (self._at_once if self._write is None else self._after_write).append(effect)
+
+    def write(self, write: WriteElection) -> None:
+        """Ask for a durable write. A later one takes the place of an earlier one."""
+        self._write = write
+
+    def take(self) -> Effects:
+        """Return what was collected and begin anew."""
+        effects = Effects(tuple(self._at_once), self._write, tuple(self._after_write))
+        self._at_once, self._write, self._after_write = [], None, []
+        return effects

@@ -1,0 +1,28 @@
+"""The offset below which everything is committed: pure arithmetic over the voters' log ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def majority_offset(end_offsets: Sequence[int]) -> int:
+    """Return the highest offset that a majority has reached; raises ValueError for no voters."""
+    if not end_offsets:
+        raise ValueError("there are no voters")
+    return sorted(end_offsets, reverse=True)[len(end_offsets) // 2]
+
+
+def advanced_high_watermark(
+    *, current: int | None, end_offsets: Sequence[int], epoch_start_offset: int
+) -> int | None:
+    """Return the new high watermark, or None where it stays.
+
+    It rises only to an offset behind the first record of the leader's own epoch: what was left by
+    earlier leaders is committed by being followed by that (section 5.4.2 of the Raft paper).
+    """
+    if not end_offsets:
+        return None
+    offset = majority_offset(end_offsets)
+    if offset <= epoch_start_offset:
+        return None
+    return offset if current is None or offset > current else None

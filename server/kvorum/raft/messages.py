@@ -1,0 +1,231 @@
+"""What replicas say to each other, free of versions and encodings.
+
+The shell translates these from and to Kafka's requests; it has checked cluster id and shape before.
+Every response tells which leader and epoch the responder knows, if it got as far as looking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
+from kvorum.raft.voter_set import VoterSet
+
+
+class Error(IntEnum):
+    """Kafka's numbers for the errors that concern this protocol."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    BROKER_NOT_AVAILABLE = 8
+    INVALID_REQUEST = 42
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    INVALID_VOTER_KEY = 125
+    UNKNOWN_SERVER_ERROR = -1
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLeader:
+    """The epoch a replica is in, and the leader and where it listens, as far as it knows."""
+
+    epoch: int
+    leader_id: int | None = None
+    endpoints: Endpoints = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    """Ask for a vote in `epoch`, or, with `is_pre_vote`, whether one would be given.
+
+    `log_end` is where the asker's log ends. `voter` is who is asked, None where it is not said.
+    """
+
+    epoch: int
+    replica: ReplicaKey
+    voter: ReplicaKey | None
+    log_end: OffsetAndEpoch
+    is_pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    """Say whether the vote is given."""
+
+    error: Error
+    leader: KnownLeader
+    is_granted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochRequest:
+    """Tell a voter who leads `epoch`, and where that one listens (nowhere: look it up)."""
+
+    epoch: int
+    leader_id: int
+    voter: ReplicaKey | None
+    endpoints: Endpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochResponse:
+    """Acknowledge a leader."""
+
+    error: Error
+    leader: KnownLeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochRequest:
+    """Tell a voter that the leader of `epoch` has resigned, and who had better come next."""
+
+    epoch: int
+    leader_id: int
+    preferred: tuple[ReplicaKey, ...]
+    endpoints: Endpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochResponse:
+    """Acknowledge a resignation."""
+
+    error: Error
+    leader: KnownLeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    """Ask for records from `position` on; whatever is below it, the asker has durably.
+
+    `replica` is None for readers that are no replicas. `high_watermark` is the asker's: -1 where it
+    knows none, None where it did not say, in which case it is only woken for new records.
+    """
+
+    replica: ReplicaKey | None
+    epoch: int
+    position: OffsetAndEpoch
+    max_wait_ms: int
+    bytes_max: int
+    high_watermark: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSummary:
+    """What the core needs to know of one fetched batch; the bytes stay with the shell.
+
+    `voters` and `kraft_versions` are the control records of those kinds, with their offsets.
+    """
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    voters: tuple[tuple[int, VoterSet], ...] = ()
+    kraft_versions: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    """Records, or where the asker's log diverges, or the snapshot to fetch instead.
+
+    As an answer, `read_from` (with `bytes_max`) is what the shell reads into the response; as a
+    response from a leader, `batches` says what the shell found in it.
+    """
+
+    error: Error
+    leader: KnownLeader
+    high_watermark: int | None = None
+    log_start_offset: int = -1
+    diverging: OffsetAndEpoch | None = None
+    snapshot_id: OffsetAndEpoch | None = None
+    read_from: int | None = None
+    bytes_max: int = 0
+    batches: tuple[BatchSummary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotRequest:
+    """Ask for a part of a snapshot, from the byte `position` on."""
+
+    replica: ReplicaKey | None
+    epoch: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotResponse:
+    """A part of a snapshot of `size` bytes; `part_size` bytes of it, which stay with the shell.
+
+    As an answer without error, the shell reads `bytes_max` bytes at `position` into the response,
+    or makes it an error where there are none.
+    """
+
+    error: Error
+    leader: KnownLeader
+    snapshot_id: OffsetAndEpoch
+    position: int = 0
+    size: int = 0
+    part_size: int = 0
+    bytes_max: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeQuorumRequest:
+    """Ask the leader how everyone is doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaProgress:
+    """How far a replica is; ages are in milliseconds before now, None where it never happened."""
+
+    key: ReplicaKey
+    log_end_offset: int | None
+    last_fetch_age_ms: float | None
+    last_caught_up_age_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeQuorumResponse:
+    """The leader's view of the quorum."""
+
+    error: Error
+    leader: KnownLeader
+    high_watermark: int | None = None
+    voters: tuple[ReplicaProgress, ...] = ()
+    observers: tuple[ReplicaProgress, ...] = ()
+    voter_endpoints: VoterSet = field(default_factory=VoterSet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    """No response came: the peer cannot be reached, broke off, or refused the whole request.
+
+    `lacks_version` is set where the peer does not speak the request as it would have to be written.
+    """
+
+    reason: str
+    lacks_version: bool = False
+
+
+Request: TypeAlias = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | DescribeQuorumRequest
+)
+Response: TypeAlias = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | DescribeQuorumResponse
+)

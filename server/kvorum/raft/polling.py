@@ -1,0 +1,247 @@
+"""What a replica does of itself: act on timers that have run out, and send what is due."""
+
+from __future__ import annotations
+
+from kvorum.raft.basics import Destination
+from kvorum.raft.effects import AppendEpochStart
+from kvorum.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    Request,
+    VoteRequest,
+)
+from kvorum.raft.peers import NEVER
+from kvorum.raft.replica import Replica
+from kvorum.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Unattached,
+)
+from kvorum.raft.serving import answer_parked
+from kvorum.raft.voter_set import VoterSet
+
+
+def poll(replica: Replica, now: float) -> None:
+    """Do everything that is due; afterwards nothing is, before `next_deadline`."""
+    replica.peers.expire(now)
+    answer_parked(replica, replica.parked.take_expired(now))
+    is_settled = False
+    while not is_settled:
+        role = replica.role
+        match role:
+            case Unattached():
+                _poll_unattached(replica, now, role)
+            case Prospective():
+                _poll_prospective(replica, now, role)
+            case Candidate():
+                _poll_candidate(replica, now, role)
+            case Leader():
+                _poll_leader(replica, now, role)
+            case Resigned():
+                _poll_resigned(replica, now, role)
+            case Follower():
+                _poll_follower(replica, now, role)
+            case _:
+                raise TypeError(f"{role} is no role")
+        is_settled = replica.role is role
+
+
+def next_deadline(replica: Replica) -> float:
+    """Return when `poll` has to be called next."""
+    role = replica.role
+    deadline = role.deadline
+    if isinstance(role, Leader) and len(replica.voters.others(role.own_key)) > 0:
+        deadline = min(role.check_quorum_deadline, role.next_begin_quorum)
+    return min(deadline, replica.peers.deadline, replica.parked.deadline)
+
+
+def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
+    if role.election_deadline <= now:
+        if replica.is_voter and not replica.is_installing:
+            replica.become_prospective(now)
+            return
+        role.election_deadline = NEVER
+    if not replica.is_installing:
+        _fetch_from_anyone(replica, now)
+
+
+def _poll_prospective(replica: Replica, now: float, role: Prospective) -> None:
+    if role.tally.is_granted:
+        replica.become_candidate(now)
+    elif role.tally.is_rejected or role.election_deadline <= now:
+        replica.leave_prospective(now)
+    else:
+        _ask_for_votes(replica, now, role)
+
+
+def _poll_candidate(replica: Replica, now: float, role: Candidate) -> None:
+    if role.tally.is_granted:
+        become_leader(replica, now, role)
+    elif role.election_deadline <= now:
+        replica.become_prospective(now)
+    elif not role.tally.is_rejected:
+        _ask_for_votes(replica, now, role)
+
+
+def _ask_for_votes(replica: Replica, now: float, role: Prospective | Candidate) -> None:
+    for voter_id in role.tally.unrecorded:
+        voter = replica.voters.by_id(voter_id)
+        if voter is None:
+            continue
+        request = VoteRequest(
+            epoch=role.epoch,
+            replica=replica.own.key,
+            voter=voter.key,
+            log_end=replica.log.end,
+            is_pre_vote=isinstance(role, Prospective),
+        )
+        _send_if_ready(replica, now, replica.voter_destination(voter_id), request)
+
+
+def become_leader(replica: Replica, now: float, candidate: Candidate) -> None:
+    """Begin to lead: the epoch's first batch is appended before anything else can be."""
+    leader = Leader(
+        candidate.epoch,
+        own_key=replica.own.key,
+        own_endpoints=replica.own.endpoints,
+        epoch_start_offset=replica.log.end_offset,
+        granting_ids=candidate.tally.granted,
+        check_quorum_deadline=now + replica.config.check_quorum_ms,
+    )
+    leader.next_begin_quorum = now
+    replica.move(leader)
+    voters = _voters_to_write(replica)
+    version = replica.history.kraft_version
+    voter_ids = replica.voters.ids
+    base_offset = replica.log.append(epoch=leader.epoch, count=1 if voters is None else 3)
+    if voters is not None:
+        replica.history.add_kraft_version(base_offset + 1, version)
+        replica.history.add_voters(base_offset + 2, voters)
+    replica.outbox.add(
+        AppendEpochStart(
+            base_offset=base_offset,
+            epoch=leader.epoch,
+            leader_id=replica.own.key.id,
+            voter_ids=voter_ids,
+            granting_ids=leader.granting_ids,
+            kraft_version=version,
+            voters=voters,
+        )
+    )
+
+
+def _voters_to_write(replica: Replica) -> VoterSet | None:
+    """Return the voter set where the log does not hold it yet, or not as this replica is now."""
+    history, own = replica.history, replica.own.as_voter
+    if history.kraft_version < 1:
+        return None
+    current = history.voters.by_id(own.key.id)
+    if current is not None and current != own:
+        return history.voters.with_voter(own)
+    is_from_bootstrap = history.voters_offset is not None and history.voters_offset < 0
+    return history.voters if is_from_bootstrap else None
+
+
+def _poll_leader(replica: Replica, now: float, role: Leader) -> None:
+    others = replica.voters.others(role.own_key)
+    if others and role.check_quorum_deadline <= now:
+        replica.become_resigned(now, is_shutdown=False)
+        return
+    if role.next_begin_quorum > now:
+        return
+    role.next_begin_quorum = now + replica.config.begin_quorum_ms
+    for voter in others:
+        last_fetch = role.progress_of(voter.key, replica.voters).last_fetch
+        if last_fetch is not None and now - last_fetch < replica.config.begin_quorum_ms:
+            continue
+        request = BeginQuorumEpochRequest(
+            epoch=role.epoch,
+            leader_id=role.own_key.id,
+            voter=voter.key,
+            endpoints=role.leader_endpoints,
+        )
+        _send_if_ready(replica, now, replica.voter_destination(voter.key.id), request)
+
+
+def _poll_resigned(replica: Replica, now: float, role: Resigned) -> None:
+    if role.election_deadline <= now:
+        replica.become_unattached(now, role.epoch + 1)
+        return
+    for voter_id in role.untold_ids:
+        request = EndQuorumEpochRequest(
+            epoch=role.epoch,
+            leader_id=replica.own.key.id,
+            preferred=role.preferred,
+            endpoints=(),
+        )
+        _send_if_ready(replica, now, replica.voter_destination(voter_id), request)
+
+
+def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
+    if replica.is_installing:
+        role.fetch_deadline = max(role.fetch_deadline, now + replica.config.fetch_timeout_ms)
+        return
+    if role.fetch_deadline <= now:
+        if replica.is_voter:
+            replica.become_prospective(now)
+            return
+        role.is_leader_silent = True
+        role.fetch_deadline = NEVER
+    log, download = replica.log, role.download
+    if log.durable_end_offset < log.end_offset:
+        # A fetch would tell the leader that these records are stored.
+        return
+    if download is not None:
+        if not download.is_complete:
+            _fetch_part(replica, now, role)
+        return
+    leader = replica.leader_destination()
+    if leader is None or role.is_leader_silent or replica.peers.is_backing_off(leader.id):
+        _fetch_from_anyone(replica, now)
+    else:
+        _send_if_ready(replica, now, leader, _fetch_request(replica))
+
+
+def _fetch_part(replica: Replica, now: float, role: Follower) -> None:
+    assert role.download is not None
+    request = FetchSnapshotRequest(
+        replica=replica.own.key,
+        epoch=role.epoch,
+        snapshot_id=role.download.snapshot_id,
+        position=role.download.position,
+        bytes_max=replica.config.fetch_snapshot_bytes_max,
+    )
+    _send_if_ready(replica, now, replica.leader_destination(), request)
+
+
+def _fetch_from_anyone(replica: Replica, now: float) -> None:
+    """Ask one of the servers known from the configuration, if nobody is being asked already."""
+    if replica.peers.is_any_waiting:
+        return
+    ready = [server for server in replica.own.bootstrap if replica.peers.is_ready(server.id)]
+    if ready:
+        replica.send(now, replica.random.choice(ready), _fetch_request(replica))
+
+
+def _fetch_request(replica: Replica) -> FetchRequest:
+    known = replica.high_watermark
+    return FetchRequest(
+        replica=replica.own.key,
+        epoch=replica.role.epoch,
+        position=replica.log.end,
+        max_wait_ms=replica.config.fetch_wait_ms_max,
+        bytes_max=replica.config.fetch_bytes_max,
+        high_watermark=-1 if known is None else known,
+    )
+
+
+def _send_if_ready(
+    replica: Replica, now: float, destination: Destination | None, request: Request
+) -> None:
+    if destination is not None and replica.peers.is_ready(destination.id):
+        replica.send(now, destination, request)

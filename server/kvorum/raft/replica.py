@@ -1,0 +1,303 @@
+"""What one replica is and knows, and how it moves from role to role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kvorum.raft.basics import Destination, ElectionRecord, Endpoints, ReplicaKey, endpoint_named
+from kvorum.raft.config import RaftConfig
+from kvorum.raft.effects import (
+    Committed,
+    DropDownload,
+    LeaderChanged,
+    LeadershipLost,
+    Outbox,
+    PeerRefused,
+    Send,
+    WriteElection,
+)
+from kvorum.raft.log_view import LogView
+from kvorum.raft.messages import KnownLeader, Request
+from kvorum.raft.parked_fetches import ParkedFetches
+from kvorum.raft.peers import NEVER, Peers
+from kvorum.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    RoleName,
+    Unattached,
+)
+from kvorum.raft.transitions import check_move
+from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
+from kvorum.raft.votes import VoteTally
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who a replica is: its key, where it listens, and whether it may be a voter at all.
+
+    `listener_name` is the listener that replicas reach each other by. `bootstrap` is whom to ask
+    for the leader; servers known by address only have ids of -2 and below.
+    """
+
+    key: ReplicaKey
+    endpoints: Endpoints
+    listener_name: str
+    can_vote: bool
+    bootstrap: tuple[Destination, ...]
+
+    @property
+    def as_voter(self) -> Voter:
+        """The replica's entry in a voter set."""
+        return Voter(self.key, self.endpoints, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+
+
+class Replica:
+    """The state all parts of the core work on. Only `move` changes the role."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        config: RaftConfig,
+        log: LogView,
+        history: VoterHistory,
+        random: Random,
+    ) -> None:
+        self.own = identity
+        self.config = config
+        self.log = log
+        self.history = history
+        self.random = random
+        self.outbox = Outbox()
+        self.peers = Peers(
+            request_timeout_ms=config.request_timeout_ms, retry_backoff_ms=config.retry_backoff_ms
+        )
+        self.parked = ParkedFetches()
+        self.high_watermark: int | None = None
+        self.role: Role = Unattached(0, election_deadline=0.0)
+        self.is_shutting_down = False
+        # A fetched snapshot is taking the place of the log, which must not change meanwhile.
+        self.is_installing = False
+        self._written: ElectionRecord | None = None
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as of the log's end."""
+        return self.history.voters
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica takes part in elections; if not, it is an observer."""
+        return self.own.can_vote and self.voters.is_voter(self.own.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        """Whether this replica is a majority by itself."""
+        return self.own.can_vote and self.voters.is_only_voter(self.own.key)
+
+    def known_leader(self) -> KnownLeader:
+        """Return what every answer tells of epoch and leader."""
+        return KnownLeader(self.role.epoch, self.role.leader_id, self.role.leader_endpoints)
+
+    def random_election_timeout(self) -> int:
+        """Draw how long to wait before an election, so that two replicas rarely begin together."""
+        timeout_ms = self.config.election_timeout_ms
+        return timeout_ms + self.random.randrange(timeout_ms) if timeout_ms > 0 else 1
+
+    def begin_as(self, role: Role, *, stored: ElectionRecord | None) -> None:
+        """Take the first role after a start; `stored` is what the directory holds."""
+        self._written = stored
+        self.role = role
+        self._write_if_changed()
+        self.outbox.add(LeaderChanged(role.leader_id, role.epoch))
+
+    def move(self, role: Role, *, keeps_requests: bool = False) -> None:
+        """Move to another role, or to new facts of the same one.
+
+        What was asked of others before does not count any more, unless `keeps_requests`.
+        Raises IllegalMoveError.
+        """
+        old = self.role
+        check_move(
+            old,
+            role,
+            own_id=self.own.key.id,
+            is_voter=self.is_voter,
+            is_only_voter=self.is_only_voter,
+        )
+        self.role = role
+        self._write_if_changed()
+        if not keeps_requests:
+            self.peers.reset()
+        if isinstance(old, Follower) and old.download is not None:
+            self.outbox.add(DropDownload())
+        if isinstance(old, Leader) and old.is_established:
+            self.outbox.add(LeadershipLost(old.epoch))
+        if role.name in {RoleName.LEADER, RoleName.RESIGNED}:
+            self.high_watermark = None
+        if (old.leader_id, old.epoch) != (role.leader_id, role.epoch):
+            self.outbox.add(LeaderChanged(role.leader_id, role.epoch))
+
+    def _write_if_changed(self) -> None:
+        record = self.role.election_record
+        if record != self._written:
+            self._written = record
+            version, voter_ids = self.history.kraft_version, self.voters.ids
+            self.outbox.write(WriteElection(record, version, voter_ids))
+
+    def become_unattached(self, now: float, epoch: int, *, leader_id: int | None = None) -> None:
+        """Enter a higher epoch without a leader to follow, or leave a lost pre-vote.
+
+        An election that was due stays due: a peer with a higher epoch must not put it off.
+        """
+        old = self.role
+        deadline = now + self.random_election_timeout() if self.is_voter else NEVER
+        match old:
+            case _ if not self.is_voter:
+                pass
+            case Unattached() | Candidate() | Resigned():
+                deadline = old.election_deadline
+            case Prospective() if not old.tally.is_rejected:
+                deadline = old.election_deadline
+            case _:
+                pass
+        is_same = epoch == old.epoch
+        self.move(
+            Unattached(
+                epoch,
+                election_deadline=deadline,
+                leader_id=old.leader_id if is_same else leader_id,
+                voted=old.voted if is_same else None,
+            )
+        )
+
+    def note_vote(self, now: float, key: ReplicaKey) -> None:
+        """Give the vote of this epoch to a candidate; the election in sight is put off."""
+        old = self.role
+        deadline = now + self.random_election_timeout()
+        if isinstance(old, Prospective):
+            role: Role = Prospective(
+                old.epoch,
+                tally=self._own_tally(),
+                election_deadline=deadline,
+                leader_id=old.leader_id,
+                leader_endpoints=old.leader_endpoints,
+                voted=key,
+            )
+        else:
+            role = Unattached(
+                old.epoch, election_deadline=deadline, leader_id=old.leader_id, voted=key
+            )
+        self.move(role, keeps_requests=True)
+
+    def become_follower(
+        self, now: float, *, epoch: int, leader_id: int, endpoints: Endpoints
+    ) -> None:
+        """Follow a leader."""
+        is_same = epoch == self.role.epoch
+        self.move(
+            Follower(
+                epoch,
+                leader_id=leader_id,
+                leader_endpoints=endpoints,
+                fetch_deadline=now + self.config.fetch_timeout_ms,
+                voted=self.role.voted if is_same else None,
+            )
+        )
+
+    def become_prospective(self, now: float) -> None:
+        """Begin to ask whether an election could be won."""
+        old = self.role
+        self.move(
+            Prospective(
+                old.epoch,
+                tally=self._own_tally(),
+                election_deadline=now + self.random_election_timeout(),
+                leader_id=old.leader_id,
+                leader_endpoints=old.leader_endpoints,
+                voted=old.voted,
+            )
+        )
+
+    def become_candidate(self, now: float) -> None:
+        """Begin an election in the next epoch, voting for itself."""
+        self.move(
+            Candidate(
+                self.role.epoch + 1,
+                own_key=self.own.key,
+                tally=self._own_tally(),
+                election_deadline=now + self.random_election_timeout(),
+            )
+        )
+
+    def become_resigned(self, now: float, *, is_shutdown: bool) -> None:
+        """Give up the leadership; successors are those with the longest log."""
+        leader = self.role
+        preferred = leader.successors(self.voters) if isinstance(leader, Leader) else ()
+        wait_ms = self.config.shutdown_timeout_ms if is_shutdown else self.random_election_timeout()
+        untold = frozenset(voter.key.id for voter in self.voters.others(self.own.key))
+        self.move(
+            Resigned(
+                leader.epoch,
+                own_key=self.own.key,
+                preferred=preferred,
+                untold_ids=untold,
+                election_deadline=now + wait_ms,
+            )
+        )
+
+    def leave_prospective(self, now: float) -> None:
+        """Go back to what a lost or timed out pre-vote began from, in the same epoch."""
+        role = self.role
+        if role.leader_id is not None and role.leader_endpoints:
+            self.become_follower(
+                now,
+                epoch=role.epoch,
+                leader_id=role.leader_id,
+                endpoints=role.leader_endpoints,
+            )
+        else:
+            self.become_unattached(now, role.epoch)
+
+    def _own_tally(self) -> VoteTally:
+        return VoteTally(self.voters.ids, own_id=self.own.key.id)
+
+    def send(self, now: float, destination: Destination, request: Request) -> None:
+        """Send a request and wait for its response."""
+        number = self.peers.sent(now, destination, request)
+        self.outbox.add(Send(number, destination, request))
+
+    def refuse(self, now: float, destination: Destination, reason: str) -> None:
+        """Leave a peer alone for a while that failed, or said what cannot be right."""
+        self.peers.back_off(now, destination.id)
+        self.outbox.add(PeerRefused(destination, reason))
+
+    def leader_destination(self) -> Destination | None:
+        """Return where to reach the leader that is followed."""
+        role = self.role
+        endpoint = endpoint_named(role.leader_endpoints, self.own.listener_name)
+        if role.leader_id is None or endpoint is None:
+            return None
+        return Destination(role.leader_id, endpoint.host, endpoint.port)
+
+    def voter_destination(self, voter_id: int) -> Destination | None:
+        """Return where to reach a voter."""
+        endpoint = self.voters.endpoint_of(voter_id, self.own.listener_name)
+        return None if endpoint is None else Destination(voter_id, endpoint.host, endpoint.port)
+
+    def raise_high_watermark(self, offset: int) -> bool:
+        """Note that everything below `offset` is committed; tell whether that is news."""
+        if self.high_watermark is not None and offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.outbox.add(Committed(offset))
+        return True

@@ -1,0 +1,214 @@
+"""What the responses of others lead to."""
+
+from __future__ import annotations
+
+from kvorum.raft.answering import learn_leader
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.effects import (
+    AppendDownload,
+    AppendFetched,
+    BeginDownload,
+    DropDownload,
+    InstallDownload,
+    TruncateLog,
+)
+from kvorum.raft.log_view import LogView
+from kvorum.raft.messages import (
+    BatchSummary,
+    EndQuorumEpochResponse,
+    Error,
+    FetchResponse,
+    FetchSnapshotResponse,
+    RequestFailed,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from kvorum.raft.peers import Sent
+from kvorum.raft.replica import Replica
+from kvorum.raft.roles import Candidate, Download, Follower, Prospective, Resigned
+
+
+def handle_response(
+    replica: Replica, now: float, number: int, response: Response | RequestFailed
+) -> None:
+    """Take in a response, unless nobody waits for it any more."""
+    sent = replica.peers.answered(number)
+    if sent is None:
+        return
+    if isinstance(response, RequestFailed):
+        _handle_failure(replica, now, sent, response)
+        return
+    epoch_before = replica.role.epoch
+    is_news = learn_leader(replica, now, response.leader)
+    if replica.role.epoch != epoch_before:
+        return
+    if isinstance(response, FetchSnapshotResponse) and _is_snapshot_gone(response):
+        _restart_fetching(replica, now)
+    elif response.error is not Error.NONE or response.leader.epoch < epoch_before:
+        if not is_news:
+            reason = f"{type(response).__name__} with error {response.error.name}"
+            replica.refuse(now, sent.destination, reason)
+    else:
+        _handle_content(replica, now, number, sent, response)
+
+
+def _handle_failure(replica: Replica, now: float, sent: Sent, failure: RequestFailed) -> None:
+    is_pre_vote = isinstance(sent.request, VoteRequest) and sent.request.is_pre_vote
+    if failure.lacks_version and is_pre_vote and isinstance(replica.role, Prospective):
+        # A voter from before pre-votes can only be asked in a real election.
+        replica.become_candidate(now)
+        return
+    replica.refuse(now, sent.destination, failure.reason)
+
+
+def _handle_content(
+    replica: Replica, now: float, number: int, sent: Sent, response: Response
+) -> None:
+    role = replica.role
+    match response:
+        case VoteResponse() if isinstance(role, Prospective | Candidate):
+            role.tally.record(sent.destination.id, is_granted=response.is_granted)
+        case EndQuorumEpochResponse() if isinstance(role, Resigned):
+            role.acknowledged(sent.destination.id)
+        case FetchResponse() if isinstance(role, Follower):
+            problem = _take_fetched(replica, role, number, response)
+            _note_leader_lives(replica, now, role)
+            if problem is not None:
+                replica.refuse(now, sent.destination, problem)
+        case FetchSnapshotResponse() if isinstance(role, Follower):
+            problem = _take_part(replica, role, number, response)
+            _note_leader_lives(replica, now, role)
+            if problem is not None:
+                replica.refuse(now, sent.destination, problem)
+        case FetchResponse() | FetchSnapshotResponse():
+            # The responder leads, it says, but not so that it could be followed.
+            replica.refuse(now, sent.destination, "a fetch was answered by nobody's leader")
+        case _:
+            pass
+
+
+def _note_leader_lives(replica: Replica, now: float, role: Follower) -> None:
+    role.has_fetched = True
+    role.is_leader_silent = False
+    role.fetch_deadline = now + replica.config.fetch_timeout_ms
+
+
+def _take_fetched(
+    replica: Replica, role: Follower, number: int, response: FetchResponse
+) -> str | None:
+    """Truncate, begin a snapshot, or append; return what cannot be right about the response."""
+    if role.download is not None:
+        return None
+    if response.diverging is not None:
+        return _truncate(replica, response.diverging)
+    if response.snapshot_id is not None:
+        return _begin_download(replica, role, response.snapshot_id)
+    count = _append(replica, role, response.batches)
+    if count:
+        replica.outbox.add(AppendFetched(number, count))
+    if response.high_watermark is not None:
+        role.leader_high_watermark = response.high_watermark
+    update_follower_high_watermark(replica)
+    return None if count == len(response.batches) else "a batch does not continue the log"
+
+
+def update_follower_high_watermark(replica: Replica) -> None:
+    """Take over the leader's high watermark as far as the log is durable here."""
+    role = replica.role
+    if isinstance(role, Follower) and role.leader_high_watermark is not None:
+        replica.raise_high_watermark(
+            min(role.leader_high_watermark, replica.log.durable_end_offset)
+        )
+
+
+def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> str | None:
+    offset = truncation_offset(replica.log, diverging)
+    if replica.high_watermark is not None and offset < replica.high_watermark:
+        return f"truncation to {offset}, below the high watermark {replica.high_watermark}"
+    if offset < replica.log.start_offset:
+        return f"truncation to {offset}, below the log's start"
+    replica.log.truncate_to(offset)
+    replica.history.truncate_to(offset)
+    replica.outbox.add(TruncateLog(offset))
+    return None
+
+
+def truncation_offset(log: LogView, diverging: OffsetAndEpoch) -> int:
+    """Return where to cut off a log that a leader says is another than its own behind a point.
+
+    The point is the end of an epoch in the leader's log: ours agree there at most.
+    """
+    if diverging.epoch == 0:
+        return min(diverging.offset, log.end_offset)
+    own = log.end_offset_for(diverging.epoch)
+    if own.epoch == diverging.epoch:
+        return min(diverging.offset, own.offset)
+    return own.offset
+
+
+def _append(replica: Replica, role: Follower, batches: tuple[BatchSummary, ...]) -> int:
+    """Note the batches that continue the log; return how many do."""
+    log, history = replica.log, replica.history
+    for index, batch in enumerate(batches):
+        count = batch.last_offset - batch.base_offset + 1
+        continues = batch.base_offset == log.end_offset and count > 0
+        if not continues or not log.last_epoch <= batch.epoch <= role.epoch:
+            return index
+        log.append(epoch=batch.epoch, count=count)
+        for offset, version in batch.kraft_versions:
+            history.add_kraft_version(offset, version)
+        for offset, voters in batch.voters:
+            history.add_voters(offset, voters)
+    return len(batches)
+
+
+def _begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> str | None:
+    if min(snapshot_id) < 0 or snapshot_id.epoch > role.epoch:
+        return f"the snapshot {snapshot_id} cannot be"
+    if replica.high_watermark is not None and snapshot_id.offset < replica.high_watermark:
+        return f"the snapshot {snapshot_id} ends below the high watermark"
+    if snapshot_id in replica.log.snapshots:
+        return f"the snapshot {snapshot_id} is here already"
+    role.download = Download(snapshot_id)
+    replica.outbox.add(BeginDownload(snapshot_id))
+    return None
+
+
+def _take_part(
+    replica: Replica, role: Follower, number: int, response: FetchSnapshotResponse
+) -> str | None:
+    """Keep a part of a snapshot; return what cannot be right about it."""
+    download = role.download
+    if download is None or download.is_complete:
+        return None
+    expected = (download.snapshot_id, download.position)
+    end = response.position + response.part_size
+    if (response.snapshot_id, response.position) != expected or not (
+        response.position < end <= response.size
+    ):
+        role.download = None
+        replica.outbox.add(DropDownload())
+        return f"not the part of the snapshot that was asked for: {response}"
+    download.position = end
+    replica.outbox.add(AppendDownload(number))
+    if end == response.size:
+        download.is_complete = True
+        replica.is_installing = True
+        replica.outbox.add(InstallDownload(download.snapshot_id))
+    return None
+
+
+def _is_snapshot_gone(response: FetchSnapshotResponse) -> bool:
+    if response.error is Error.SNAPSHOT_NOT_FOUND:
+        return True
+    return response.error is Error.NONE and min(response.snapshot_id) < 0
+
+
+def _restart_fetching(replica: Replica, now: float) -> None:
+    """Go back to fetching records: the leader has another snapshot by now."""
+    role = replica.role
+    if isinstance(role, Follower) and role.download is not None and not role.download.is_complete:
+        role.download = None
+        replica.outbox.add(DropDownload())
+        _note_leader_lives(replica, now, role)

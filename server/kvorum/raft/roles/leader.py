@@ -1,0 +1,127 @@
+"""Takes records, and knows how far every replica is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kvorum.raft.basics import Endpoints, ReplicaKey
+from kvorum.raft.high_watermark import advanced_high_watermark
+from kvorum.raft.messages import VoteRequest
+from kvorum.raft.roles.role import Role, RoleName
+from kvorum.raft.voter_set import VoterSet
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a leader knows of one other replica; times are those of its last valid fetches."""
+
+    log_end_offset: int | None = None
+    last_fetch: float | None = None
+    last_fetch_leader_end: int = 0
+    last_caught_up: float | None = None
+
+    def fetched(self, now: float, *, offset: int, leader_end_offset: int) -> None:
+        """Note that the replica fetched from `offset`: it has everything below, durably.
+
+        It has caught up as of now where that is all there is, else as of its fetch before, where
+        it now has all there was then.
+        """
+        if offset >= leader_end_offset:
+            self.last_caught_up = now
+        elif self.last_fetch is not None and offset >= self.last_fetch_leader_end:
+            self.last_caught_up = self.last_fetch
+        self.log_end_offset = offset
+        self.last_fetch = now
+        self.last_fetch_leader_end = leader_end_offset
+
+
+class Leader(Role):
+    """Leads one epoch, whose first offset is `epoch_start_offset`."""
+
+    name: ClassVar[RoleName] = RoleName.LEADER
+
+    def __init__(
+        self,
+        epoch: int,
+        *,
+        own_key: ReplicaKey,
+        own_endpoints: Endpoints,
+        epoch_start_offset: int,
+        granting_ids: tuple[int, ...],
+        check_quorum_deadline: float,
+    ) -> None:
+        # The vote for itself need not be kept: the leader of this epoch is known for good.
+        super().__init__(epoch, leader_id=own_key.id)
+        self.own_key = own_key
+        self.epoch_start_offset = epoch_start_offset
+        self.granting_ids = granting_ids
+        self.check_quorum_deadline = check_quorum_deadline
+        self.is_established = False
+        self.progress: dict[ReplicaKey, Progress] = {}
+        self.next_begin_quorum = 0.0
+        self._own_endpoints = own_endpoints
+        self._heard_from: set[int] = set()
+
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        """Where this replica itself listens."""
+        return self._own_endpoints
+
+    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+        """Give no votes: there is a leader."""
+        del request, is_up_to_date
+        return False
+
+    def progress_of(self, key: ReplicaKey, voters: VoterSet) -> Progress:
+        """Return what is known of a replica; one entry for a voter, whatever key it shows."""
+        voter = voters.voter_for(key)
+        return self.progress.setdefault(key if voter is None else voter.key, Progress())
+
+    def heard_from(self, voter_id: int, *, needed: int) -> bool:
+        """Note that a voter fetched; tell whether `needed` voters have since that was so last."""
+        self._heard_from.add(voter_id)
+        if len(self._heard_from) < needed:
+            return False
+        self._heard_from.clear()
+        return True
+
+    def advanced_high_watermark(
+        self, voters: VoterSet, *, current: int | None, durable_end_offset: int
+    ) -> int | None:
+        """Return the new high watermark, or None where it stays.
+
+        This replica takes part only up to what it has made durable; who never fetched has nothing.
+        """
+        ends = [
+            durable_end_offset
+            if voter.is_replica(self.own_key)
+            else self.progress.get(voter.key, Progress()).log_end_offset or 0
+            for voter in voters.voters
+        ]
+        return advanced_high_watermark(
+            current=current, end_offsets=ends, epoch_start_offset=self.epoch_start_offset
+        )
+
+    def successors(self, voters: VoterSet) -> tuple[ReplicaKey, ...]:
+        """Return the other voters, those with the longest log first."""
+
+        def end_of(key: ReplicaKey) -> int:
+            known = self.progress.get(key)
+            return -1 if known is None or known.log_end_offset is None else known.log_end_offset
+
+        keys = [voter.key for voter in voters.others(self.own_key)]
+        return tuple(sorted(keys, key=end_of, reverse=True))
+
+    def forget_silent(self, now: float, *, keep: Iterable[ReplicaKey], session_ms: int) -> None:
+        """Drop observers that have not fetched for `session_ms`; those in `keep` stay."""
+        kept = frozenset(keep)
+        silent = [
+            key
+            for key, known in self.progress.items()
+            if key not in kept and known.last_fetch is not None
+            if now - known.last_fetch >= session_ms
+        ]
+        for key in silent:
+            del self.progress[key]

@@ -1,0 +1,51 @@
+"""Led this epoch and gave it up, or came back from a restart in it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.messages import VoteRequest
+from kvorum.raft.roles.role import Role, RoleName
+
+
+class Resigned(Role):
+    """Tells the voters to choose another leader, and waits for one.
+
+    `preferred` are the successors in order, none after a restart.
+    """
+
+    name: ClassVar[RoleName] = RoleName.RESIGNED
+
+    def __init__(
+        self,
+        epoch: int,
+        *,
+        own_key: ReplicaKey,
+        preferred: tuple[ReplicaKey, ...],
+        untold_ids: frozenset[int],
+        election_deadline: float,
+        voted: ReplicaKey | None = None,
+    ) -> None:
+        super().__init__(epoch, leader_id=own_key.id, voted=voted)
+        self.preferred = preferred
+        self.election_deadline = election_deadline
+        self._untold_ids = untold_ids
+
+    @property
+    def deadline(self) -> float:
+        """When to give up waiting, and go on in the next epoch."""
+        return self.election_deadline
+
+    @property
+    def untold_ids(self) -> tuple[int, ...]:
+        """Which voters have not acknowledged the resignation, ascending."""
+        return tuple(sorted(self._untold_ids))
+
+    def acknowledged(self, voter_id: int) -> None:
+        """Note that a voter knows."""
+        self._untold_ids -= {voter_id}
+
+    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+        """Give pre-votes only: in this epoch there was a leader."""
+        return request.is_pre_vote and is_up_to_date

@@ -1,0 +1,69 @@
+"""What every role has in common."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from kvorum.raft.basics import ElectionRecord, Endpoints, ReplicaKey
+from kvorum.raft.messages import VoteRequest
+from kvorum.raft.peers import NEVER
+
+
+class RoleName(Enum):
+    """The roles a replica can be in."""
+
+    UNATTACHED = "unattached"
+    FOLLOWER = "follower"
+    PROSPECTIVE = "prospective"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+    RESIGNED = "resigned"
+
+
+class Role:
+    """One replica's part in one epoch. Roles hold what they know; the core moves between them."""
+
+    name: ClassVar[RoleName]
+
+    def __init__(
+        self, epoch: int, *, leader_id: int | None = None, voted: ReplicaKey | None = None
+    ) -> None:
+        self.epoch = epoch
+        self.leader_id = leader_id
+        self.voted = voted
+
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        """Where the leader listens, as far as this role knows."""
+        return ()
+
+    @property
+    def deadline(self) -> float:
+        """When this role has to act if nothing happens before."""
+        return NEVER
+
+    @property
+    def election_record(self) -> ElectionRecord:
+        """What must be durable before this role shows itself to others."""
+        return ElectionRecord(self.epoch, self.leader_id, self.voted)
+
+    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+        """Tell whether to give a vote of this epoch.
+
+        `is_up_to_date` is whether the candidate's log reaches at least as far as ours.
+        """
+        raise NotImplementedError
+
+
+def may_vote_for(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+    """Tell whether a role that follows nobody would give its vote, once per epoch.
+
+    A vote given before is only repeated. Where a leader is known, the election is over.
+    """
+    if request.is_pre_vote:
+        return is_up_to_date
+    if role.voted is not None:
+        same_directory = role.voted.directory_id in {None, request.replica.directory_id}
+        return role.voted.id == request.replica.id and same_directory
+    return role.leader_id is None and is_up_to_date

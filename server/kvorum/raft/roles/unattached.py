@@ -1,0 +1,38 @@
+"""Knows an epoch, and no leader it could follow."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.messages import VoteRequest
+from kvorum.raft.roles.role import Role, RoleName, may_vote_for
+
+
+class Unattached(Role):
+    """Looks for a leader; a voter begins an election when the deadline passes.
+
+    The leader's id may be known without a place to reach it at.
+    """
+
+    name: ClassVar[RoleName] = RoleName.UNATTACHED
+
+    def __init__(
+        self,
+        epoch: int,
+        *,
+        election_deadline: float,
+        leader_id: int | None = None,
+        voted: ReplicaKey | None = None,
+    ) -> None:
+        super().__init__(epoch, leader_id=leader_id, voted=voted)
+        self.election_deadline = election_deadline
+
+    @property
+    def deadline(self) -> float:
+        """When an election begins; the core never lets an observer hold one."""
+        return self.election_deadline
+
+    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+        """Tell whether to give a vote; see `may_vote_for`."""
+        return may_vote_for(self, request, is_up_to_date=is_up_to_date)

@@ -1,0 +1,64 @@
+"""Which role a replica comes back in after a restart."""
+
+from __future__ import annotations
+
+from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.peers import NEVER
+from kvorum.raft.replica import Replica
+from kvorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
+from kvorum.raft.votes import VoteTally
+
+
+class InconsistentStateError(Exception):
+    """The stored election record is one that this replica cannot have made."""
+
+
+def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> Role:
+    """Return the role that the stored record leads to, with the promises in it kept.
+
+    A record from before the log's last epoch is out of date, and only the epoch counts. A former
+    leader never leads on: what it had appended may be gone.
+    """
+    record = stored or ElectionRecord(0)
+    deadline = now + replica.random_election_timeout() if replica.is_voter else NEVER
+    own_id = replica.own.key.id
+    if record.voted is not None and not replica.own.can_vote:
+        raise InconsistentStateError(
+            f"this process has no controller role, but it voted for node {record.voted.id} "
+            f"in epoch {record.epoch}"
+        )
+    if record.epoch < replica.log.last_epoch:
+        return Unattached(replica.log.last_epoch, election_deadline=deadline)
+    if record.leader_id == own_id:
+        return _resigned(replica, record, deadline=deadline)
+    if record.voted == replica.own.key and record.leader_id is None and replica.is_voter:
+        return Candidate(
+            record.epoch,
+            own_key=replica.own.key,
+            tally=VoteTally(replica.voters.ids, own_id=own_id),
+            election_deadline=deadline,
+        )
+    endpoints = () if record.leader_id is None else replica.voters.endpoints_of(record.leader_id)
+    if record.leader_id is not None and endpoints:
+        return Follower(
+            record.epoch,
+            leader_id=record.leader_id,
+            leader_endpoints=endpoints,
+            fetch_deadline=now + replica.config.fetch_timeout_ms,
+            voted=record.voted,
+        )
+    return Unattached(
+        record.epoch, election_deadline=deadline, leader_id=record.leader_id, voted=record.voted
+    )
+
+
+def _resigned(replica: Replica, record: ElectionRecord, *, deadline: float) -> Role:
+    untold = frozenset(voter.key.id for voter in replica.voters.others(replica.own.key))
+    return Resigned(
+        record.epoch,
+        own_key=replica.own.key,
+        preferred=(),
+        untold_ids=untold,
+        election_deadline=deadline,
+        voted=record.voted,
+    )

@@ -1,0 +1,93 @@
+"""The voter set and kraft.version as functions of a snapshot and a prefix of the log.
+
+A change counts as soon as it is appended, committed or not. Because every answer is computed from
+the log's own contents, cutting off the log's end takes the changes in it back by construction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.voter_set import VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A control record at an offset: a new voter set, or a new kraft.version."""
+
+    offset: int
+    voters: VoterSet | None = None
+    kraft_version: int | None = None
+
+
+@dataclass(slots=True)
+class VoterHistory:
+    """What the log and the snapshot before it say about voters; `static` counts until they do."""
+
+    static: VoterSet = field(default_factory=VoterSet)
+    _changes: list[_Change] = field(default_factory=list[_Change])
+
+    def start_from_snapshot(
+        self, snapshot_id: OffsetAndEpoch, *, voters: VoterSet | None, kraft_version: int
+    ) -> None:
+        """Forget everything and begin with what a snapshot holds.
+
+        Its records count as lying right before its end: at -1 for the bootstrap snapshot.
+        """
+        self._changes = [_Change(snapshot_id.offset - 1, voters, kraft_version)]
+
+    def add_voters(self, offset: int, voters: VoterSet) -> None:
+        """Note a KRAFT_VOTERS record at `offset`, behind all that were noted before."""
+        self._add(_Change(offset, voters=voters))
+
+    def add_kraft_version(self, offset: int, kraft_version: int) -> None:
+        """Note a KRAFT_VERSION record at `offset`, behind all that were noted before."""
+        self._add(_Change(offset, kraft_version=kraft_version))
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Forget what lies at `end_offset` and behind."""
+        self._changes = [change for change in self._changes if change.offset < end_offset]
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as of the log's end."""
+        return self.voters_at(None)
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version as of the log's end."""
+        return self.kraft_version_at(None)
+
+    @property
+    def voters_offset(self) -> int | None:
+        """Where the record is that the current voters come from; None for the static ones."""
+        offsets = [change.offset for change in self._changes if change.voters is not None]
+        return offsets[-1] if offsets else None
+
+    def voters_at(self, end_offset: int | None) -> VoterSet:
+        """Return the voters that a log ending at `end_offset` (None: the whole log) gives."""
+        for change in reversed(self._changes):
+            if change.voters is not None and (end_offset is None or change.offset < end_offset):
+                return change.voters
+        return self.static
+
+    def recorded_voters_at(self, end_offset: int) -> VoterSet | None:
+        """Return what a snapshot ending at `end_offset` has to hold; None with static voters."""
+        for change in reversed(self._changes):
+            if change.voters is not None and change.offset < end_offset:
+                return change.voters
+        return None
+
+    def kraft_version_at(self, end_offset: int | None) -> int:
+        """Return the kraft.version that a log ending at `end_offset` (None: all of it) gives."""
+        for change in reversed(self._changes):
+            version = change.kraft_version
+            if version is not None and (end_offset is None or change.offset < end_offset):
+                return version
+        return 0
+
+    def _add(self, change: _Change) -> None:
+        if self._changes and change.offset < self._changes[-1].offset:
+            raise ValueError(f"a change at {change.offset}, behind {self._changes[-1].offset}")
+        self._changes.append(change)

@@ -1,0 +1,101 @@
+"""Who may vote: an immutable set, and the arithmetic of majorities over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kvorum.raft.basics import Endpoint, Endpoints, ReplicaKey, endpoint_named
+
+KRAFT_VERSION_MIN = 0
+KRAFT_VERSION_MAX = 1
+"""The kraft.version levels this release can work at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One voter: its key, where it listens, and the kraft.version levels it can work at."""
+
+    key: ReplicaKey
+    endpoints: Endpoints
+    kraft_version_min: int = KRAFT_VERSION_MIN
+    kraft_version_max: int = KRAFT_VERSION_MIN
+
+    def is_replica(self, key: ReplicaKey) -> bool:
+        """Tell whether `key` is this voter; a voter without directory id is known by its id."""
+        if key.id != self.key.id:
+            return False
+        return self.key.directory_id is None or self.key.directory_id == key.directory_id
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """The voters at one point of the log, in order of their ids; made with `of`."""
+
+    voters: tuple[Voter, ...] = ()
+
+    @classmethod
+    def of(cls, voters: Iterable[Voter]) -> VoterSet:
+        """Return the set of `voters`; raises ValueError where two have the same id."""
+        ordered = tuple(sorted(voters, key=lambda voter: voter.key.id))
+        if len({voter.key.id for voter in ordered}) != len(ordered):
+            raise ValueError("two voters have the same id")
+        return cls(ordered)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of all voters, ascending."""
+        return tuple(voter.key.id for voter in self.voters)
+
+    @property
+    def majority(self) -> int:
+        """How many voters are more than half of them."""
+        return len(self.voters) // 2 + 1
+
+    def by_id(self, voter_id: int) -> Voter | None:
+        """Return the voter with an id."""
+        return next((voter for voter in self.voters if voter.key.id == voter_id), None)
+
+    def voter_for(self, key: ReplicaKey) -> Voter | None:
+        """Return the voter that `key` is."""
+        voter = self.by_id(key.id)
+        return voter if voter is not None and voter.is_replica(key) else None
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """Tell whether `key` is one of the voters."""
+        return self.voter_for(key) is not None
+
+    def is_only_voter(self, key: ReplicaKey) -> bool:
+        """Tell whether `key` is the one voter there is."""
+        return len(self.voters) == 1 and self.is_voter(key)
+
+    def others(self, key: ReplicaKey) -> tuple[Voter, ...]:
+        """Return all voters but the one that `key` is."""
+        return tuple(voter for voter in self.voters if not voter.is_replica(key))
+
+    def endpoints_of(self, voter_id: int) -> Endpoints:
+        """Return where a voter listens; nowhere, if there is no such voter."""
+        voter = self.by_id(voter_id)
+        return () if voter is None else voter.endpoints
+
+    def endpoint_of(self, voter_id: int, listener_name: str) -> Endpoint | None:
+        """Return where a voter listens under the name of a listener."""
+        return endpoint_named(self.endpoints_of(voter_id), listener_name)
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """Return the set with `voter` added, or put in place of the one with its id."""
+        rest = tuple(known for known in self.voters if known.key.id != voter.key.id)
+        return VoterSet.of((*rest, voter))
+
+    def without(self, voter_id: int) -> VoterSet:
+        """Return the set without the voter of an id."""
+        return VoterSet(tuple(voter for voter in self.voters if voter.key.id != voter_id))
+
+    def overlaps_safely(self, successor: VoterSet) -> bool:
+        """Tell whether every majority of this set shares a voter with every one of `successor`.
+
+        That is so where at most one voter comes and at most one goes.
+        """
+        mine = {voter.key for voter in self.voters}
+        theirs = {voter.key for voter in successor.voters}
+        return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
