@@ -193,6 +193,11 @@ class MetadataLog:
         if self._epochs.assign(epoch, start_offset):
             self._epoch_file.write(self._epochs.entries)
 
+    def _forget_epochs_from(self, offset: int) -> None:
+        if self._epochs.truncate_from_end(offset):
+            with self._poisoning():
+                self._epoch_file.write(self._epochs.entries)
+
     @contextmanager
     def _poisoning(self) -> Generator[None]:
         """Poison the log if the block fails: half a change may be on disk."""
@@ -298,11 +303,13 @@ class MetadataLog:
     def truncate_to(self, offset: int, *, now_ms: int) -> int:
         """Remove the batch that holds `offset` and all behind it; return the new end.
 
-        At or above the end nothing happens. Raises InvalidTruncationError below the start. The
-        caller answers for it that nothing committed goes.
+        At or above the end no record goes, only an epoch that was assigned there. Raises
+        InvalidTruncationError below the start. The caller answers for it that nothing committed
+        goes.
         """
         self.demand_sound()
         if offset >= self._end_offset:
+            self._forget_epochs_from(offset)
             return self._end_offset
         if offset < self._start_offset:
             raise InvalidTruncationError(
@@ -315,8 +322,7 @@ class MetadataLog:
             self._lower_flushed_offset(new_end)
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
-            if self._epochs.truncate_from_end(self._end_offset):
-                self._epoch_file.write(self._epochs.entries)
+            self._forget_epochs_from(self._end_offset)
             self._tidy_producer_snapshots()
         return self._end_offset
 

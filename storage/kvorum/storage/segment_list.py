@@ -11,7 +11,15 @@ from pathlib import Path
 
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import DELETED_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_name
+from kvorum.storage.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_name,
+    parse_offset_name,
+)
 from kvorum.storage.producer_snapshot import write_producer_snapshot
 from kvorum.storage.segment import Segment
 
@@ -61,7 +69,10 @@ class SegmentList:
         return self._begin((*self._segments, self._create(old.end_offset)))
 
     def _create(self, base_offset: int) -> Segment:
-        return Segment(self._directory, base_offset, files=self._files, config=self._config)
+        segment = Segment(self._directory, base_offset, files=self._files, config=self._config)
+        # Index files of that name may have outlived the segment they belonged to.
+        segment.store_indexes()
+        return segment
 
     def _begin(self, segments: tuple[Segment, ...]) -> Segment:
         with disk_errors(self._directory, "syncing"):
@@ -126,10 +137,22 @@ class SegmentList:
 
 
 def remove_leftovers(directory: Path, files: FileSystem) -> list[str]:
-    """Remove files that a former run had marked as deleted; return their names."""
+    """Remove files marked as deleted by a former run, and indexes of no segment; name them."""
     with disk_errors(directory, "listing"):
-        names = [name for name in files.list_names(directory) if name.endswith(DELETED_SUFFIX)]
+        every_name = files.list_names(directory)
+    names = [
+        name
+        for name in every_name
+        if name.endswith(DELETED_SUFFIX) or _is_orphaned_index(name, every_name)
+    ]
     for name in names:
         with disk_errors(directory / name, "removing"):
             files.remove(directory / name)
     return names
+
+
+def _is_orphaned_index(name: str, every_name: list[str]) -> bool:
+    found = parse_offset_name(name)
+    if found is None or found[1] not in {OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX}:
+        return False
+    return offset_name(found[0], LOG_SUFFIX) not in every_name

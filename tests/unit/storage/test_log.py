@@ -165,6 +165,27 @@ def test_an_epoch_may_begin_before_its_first_record(tmp_path: Path) -> None:
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n7 3\n"
 
 
+def test_truncation_at_the_end_takes_back_an_epoch_without_records(tmp_path: Path) -> None:
+    log = filled(tmp_path, 3)
+    log.assign_epoch(7)
+    assert log.truncate_to(3, now_ms=0) == 3
+    assert log.last_epoch == 1
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
+
+
+def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
+    log = filled(tmp_path, 3)
+    (tmp_path / f"{3:020d}.index").write_bytes(b"rubbish" * 100)
+    log.truncate_fully_to(3, now_ms=0)
+    assert (tmp_path / f"{3:020d}.index").read_bytes() == b""
+    log.truncate_fully_to(0, now_ms=0)
+    log.close()
+    (tmp_path / f"{7:020d}.timeindex").write_bytes(b"rubbish")
+    again = open_log(tmp_path)
+    assert f"{7:020d}.timeindex" in again.recovery.removed_files
+    assert not (tmp_path / f"{7:020d}.timeindex").exists()
+
+
 @pytest.mark.parametrize(
     ("epoch", "expected"),
     [(0, (0, 0)), (1, (3, 1)), (2, (3, 1)), (3, (5, 3)), (4, (5, 3)), (5, (9, 5)), (6, (9, 5))],
