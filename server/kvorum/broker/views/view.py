@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class BrokerView:
     """Who answers, and on which listener the request arrived.
 
-    `texts` are the explicit values of the node's properties file.
+    `texts` are the explicit values of the node's properties file; `loggers` the level of each
+    logger that can be changed while the node runs.
     """
 
     node_id: int
@@ -24,5 +25,6 @@ class BrokerView:
     random: Random
     api_version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    loggers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_auto_create_enabled: bool = True
     request_partitions_max: int = 2_000

@@ -1,0 +1,178 @@
+"""The configuration of one resource, as DescribeConfigs lists it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kvorum.broker.views.config_layers import ConfigLayers, Synonym
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigDefinition,
+    ConfigValue,
+    broker_definition,
+    convert_to_text,
+    default_value,
+    group_defaults,
+    group_synonym,
+    parse_value,
+    topic_defaults,
+    topic_synonym,
+)
+from kvorum.metadata.effective_configs import ConfigSource
+
+UNKNOWN_TYPE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One key: its value in force, and everything that could have given it one."""
+
+    name: str
+    value: str | None
+    synonyms: tuple[Synonym, ...]
+    is_read_only: bool
+    definition: ConfigDefinition | None
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether the value must not be shown; a key nobody knows might be a password."""
+        return self.definition is None or self.definition.is_sensitive
+
+    @property
+    def source(self) -> ConfigSource:
+        """Where the value in force comes from."""
+        return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT
+
+    @property
+    def type(self) -> int:
+        """The type's number in the response."""
+        return UNKNOWN_TYPE if self.definition is None else int(self.definition.type)
+
+
+def topic_entries(own: Mapping[str, str], layers: ConfigLayers) -> list[ConfigEntry]:
+    """Return every key of a topic, `own` being what is set for the topic itself."""
+    defaults = topic_defaults(layers.texts())
+    return [
+        _topic_entry(definition, own, defaults, layers)
+        for name, definition in sorted(TOPIC_CONFIGS.items())
+        if name in own or not definition.is_internal
+    ]
+
+
+def _topic_entry(
+    definition: ConfigDefinition,
+    own: Mapping[str, str],
+    defaults: Mapping[str, ConfigValue],
+    layers: ConfigLayers,
+) -> ConfigEntry:
+    name = definition.name
+    value = convert_to_text(_value(definition, own, defaults))
+    broker_key = topic_synonym(name)
+    synonyms = layers.synonyms(broker_key) if broker_key else []
+    return _entry(definition, own, value, synonyms, ConfigSource.TOPIC)
+
+
+def group_entries(own: Mapping[str, str], layers: ConfigLayers) -> list[ConfigEntry]:
+    """Return every key of a group, `own` being what is set for the group itself."""
+    defaults = group_defaults(layers.texts())
+    entries: list[ConfigEntry] = []
+    for name, definition in sorted(GROUP_CONFIGS.items()):
+        value = convert_to_text(_value(definition, own, defaults))
+        broker_key = group_synonym(name)
+        if broker_key is not None:
+            synonyms = layers.synonyms(broker_key)
+        else:
+            default = convert_to_text(default_value(definition))
+            synonyms = [] if default is None else [Synonym(name, default, ConfigSource.DEFAULT)]
+        entries.append(_entry(definition, own, value, synonyms, ConfigSource.GROUP))
+    return entries
+
+
+def client_metrics_entries(own: Mapping[str, str]) -> list[ConfigEntry]:
+    """Return every key of a client metrics subscription."""
+    return [
+        _entry(
+            definition,
+            own,
+            convert_to_text(_value(definition, own, {})),
+            [],
+            ConfigSource.CLIENT_METRICS,
+        )
+        for _, definition in sorted(CLIENT_METRICS_CONFIGS.items())
+    ]
+
+
+def broker_entries(layers: ConfigLayers) -> list[ConfigEntry]:
+    """Return every key of this node, and what else its properties file sets."""
+    texts = layers.texts()
+    known = [name for name, definition in BROKER_CONFIGS.items() if not definition.is_internal]
+    return [_broker_entry(name, texts, layers.synonyms(name)) for name in sorted({*known, *texts})]
+
+
+def cluster_entries(layers: ConfigLayers) -> list[ConfigEntry]:
+    """Return what is set for all brokers dynamically."""
+    return [
+        _broker_entry(
+            name,
+            layers.cluster,
+            [
+                synonym
+                for synonym in layers.synonyms(name)
+                if synonym.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
+            ],
+        )
+        for name in sorted(layers.cluster)
+    ]
+
+
+def _broker_entry(name: str, texts: Mapping[str, str], synonyms: Iterable[Synonym]) -> ConfigEntry:
+    definition = broker_definition(name)
+    value: str | None = texts.get(name)
+    if name in BROKER_CONFIGS:
+        exact = BROKER_CONFIGS[name]
+        if name in texts:
+            value = convert_to_text(parse_value(exact, texts[name]))
+        elif not exact.is_required:
+            value = convert_to_text(default_value(exact))
+    return ConfigEntry(
+        name=name,
+        value=value,
+        synonyms=tuple(synonyms),
+        is_read_only=definition is None or definition.is_read_only,
+        definition=definition,
+    )
+
+
+def _value(
+    definition: ConfigDefinition,
+    own: Mapping[str, str],
+    defaults: Mapping[str, ConfigValue],
+) -> ConfigValue:
+    if definition.name in own:
+        return parse_value(definition, own[definition.name])
+    if definition.name in defaults:
+        return defaults[definition.name]
+    return default_value(definition)
+
+
+def _entry(
+    definition: ConfigDefinition,
+    own: Mapping[str, str],
+    value: str | None,
+    synonyms: Iterable[Synonym],
+    own_source: ConfigSource,
+) -> ConfigEntry:
+    of_resource = (
+        (Synonym(definition.name, value or "", own_source),) if definition.name in own else ()
+    )
+    return ConfigEntry(
+        name=definition.name,
+        value=value,
+        synonyms=(*of_resource, *synonyms),
+        is_read_only=False,
+        definition=definition,
+    )

@@ -1,0 +1,189 @@
+"""DescribeConfigs (32): what holds for topics, brokers, groups and the rest, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kvorum.broker.views.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    client_metrics_entries,
+    cluster_entries,
+    group_entries,
+    topic_entries,
+)
+from kvorum.broker.views.config_layers import Synonym, config_layers
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.config_definitions import InvalidConfigError
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.effective_configs import ConfigSource
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import check_topic_name
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResourceResult,
+    DescribeConfigsResponseDescribeConfigsResult,
+    DescribeConfigsResponseDescribeConfigsSynonym,
+)
+
+KNOWN_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
+def describe_configs(
+    image: MetadataImage, request: DescribeConfigsRequest, view: BrokerView
+) -> DescribeConfigsResponse:
+    """Describe each resource on its own; brokers and loggers only those of this node.
+
+    A type that does not exist refuses the whole request.
+    """
+    if any(resource.resource_type not in KNOWN_TYPES for resource in request.resources):
+        return refuse_describe_configs(request, ErrorCode.INVALID_REQUEST)
+    return DescribeConfigsResponse(
+        results=[_describe(image, request, resource, view) for resource in request.resources]
+    )
+
+
+def refuse_describe_configs(
+    request: DescribeConfigsRequest, code: ErrorCode
+) -> DescribeConfigsResponse:
+    """Return the response that refuses every resource of `request`."""
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResponseDescribeConfigsResult(
+                error_code=code,
+                error_message=code.default_message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _describe(
+    image: MetadataImage,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsRequestDescribeConfigsResource,
+    view: BrokerView,
+) -> DescribeConfigsResponseDescribeConfigsResult:
+    result = DescribeConfigsResponseDescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        entries = _entries(image, resource, view)
+    except RequestError as error:
+        result.error_code = error.code
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            result.error_message = error.message
+        return result
+    except InvalidConfigError as error:
+        # A value that was written by another release and that this one does not take.
+        result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, error.message
+        return result
+    wanted = resource.configuration_keys
+    result.configs = [
+        _logger_answer(entry)
+        if resource.resource_type == ResourceType.BROKER_LOGGER
+        else _answer(entry, request)
+        for entry in entries
+        if not wanted or entry.name in wanted
+    ]
+    return result
+
+
+def _entries(
+    image: MetadataImage,
+    resource: DescribeConfigsRequestDescribeConfigsResource,
+    view: BrokerView,
+) -> Iterable[ConfigEntry]:
+    name = resource.resource_name
+    layers = config_layers(image.configs, node_id=view.node_id, texts=view.texts)
+    own = image.configs.of(resource.resource_type, name)
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            check_topic_name(name)
+            if name not in image.topics.ids:
+                raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return topic_entries(own, layers)
+        case ResourceType.BROKER:
+            if not name:
+                return cluster_entries(layers)
+            _check_is_this_node(name, view, or_empty=" or empty string,")
+            return broker_entries(layers)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise _invalid("Broker id must not be empty")
+            _check_is_this_node(name, view, or_empty="")
+            return _loggers(view)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise _invalid("Client metrics subscription name must not be empty")
+            return client_metrics_entries(own)
+        case _:
+            if not name:
+                raise _invalid("Group name must not be empty")
+            return group_entries(own, layers)
+
+
+def _check_is_this_node(name: str, view: BrokerView, *, or_empty: str) -> None:
+    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII):
+        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+    if int(name) != view.node_id:
+        raise _invalid(
+            f"Unexpected broker id, expected {view.node_id}{or_empty} but received {name}"
+        )
+
+
+def _loggers(view: BrokerView) -> Iterable[ConfigEntry]:
+    return [
+        ConfigEntry(
+            name=name,
+            value=level,
+            synonyms=(Synonym(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER),),
+            is_read_only=False,
+            definition=None,
+        )
+        for name, level in sorted(view.loggers.items())
+    ]
+
+
+def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponseDescribeConfigsResourceResult:
+    """Return what is said of a logger: its level, and nothing about types or synonyms."""
+    return DescribeConfigsResponseDescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
+    )
+
+
+def _answer(
+    entry: ConfigEntry, request: DescribeConfigsRequest
+) -> DescribeConfigsResponseDescribeConfigsResourceResult:
+    synonyms = [
+        DescribeConfigsResponseDescribeConfigsSynonym(
+            name=synonym.name,
+            value=None if entry.is_sensitive else synonym.value,
+            source=synonym.source,
+        )
+        for synonym in entry.synonyms
+    ]
+    documentation = entry.definition.documentation if entry.definition else None
+    return DescribeConfigsResponseDescribeConfigsResourceResult(
+        name=entry.name,
+        value=None if entry.is_sensitive else entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=synonyms if request.include_synonyms else [],
+        config_type=entry.type,
+        documentation=documentation if request.include_documentation else None,
+    )
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
