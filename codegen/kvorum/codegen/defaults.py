@@ -80,3 +80,23 @@ def _struct_differs(message: MessageSpec, field: Field, value: str) -> str:
         is_default(message, inner, f"{value}.{snake_case(inner.name)}") for inner in struct.fields
     ]
     return " or ".join([*parts, f"{value}.unknown_tagged_fields"])
+
+
+def is_lazy(field: Field) -> bool:
+    """Tell whether a reader leaves the default of an absent field to be made when asked for.
+
+    Structs in tagged sections are mostly absent, and making three of them for every partition of a
+    Fetch response costs more than reading the partition.
+    """
+    return (
+        field.type.is_struct
+        and not field.type.is_array
+        and bool(field.tagged)
+        and not field.has_null_default
+    )
+
+
+def slot_name(field: Field) -> str:
+    """Return the slot that holds a field: for a lazy one, what a property stands in front of."""
+    name = snake_case(field.name)
+    return f"maybe_{name}" if is_lazy(field) else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kvorum.codegen.defaults import fresh_default, parameter, python_type
+from kvorum.codegen.defaults import fresh_default, is_lazy, parameter, python_type, slot_name
 from kvorum.codegen.emit_reader import ReaderEmitter, reader_name
 from kvorum.codegen.emit_writer import WriterEmitter, writer_name
 from kvorum.codegen.lines import Lines
@@ -20,6 +20,8 @@ _SHARED = (
     "EMPTY",
     "INT32_COMPACT",
     "INT32_COUNTED",
+    "INT32_LAST",
+    "INT32S_AND_BYTE",
     "INT32_READERS",
     "Message",
     "Struct as Fields",
@@ -29,6 +31,8 @@ _SHARED = (
     "check_length",
     "end_of_tag",
     "fail",
+    "long_int32s",
+    "long_int32s_or_null",
     "long_string_length",
     "long_uvarint",
     "new",
@@ -101,9 +105,13 @@ def _emit_class(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
             _emit_facts(spec, lines)
         _emit_field_table(spec, struct, lines)
         for field in struct.fields:
-            lines.add(f"{snake_case(field.name)}: {python_type(spec, field)}")
+            optional = " | None" if is_lazy(field) else ""
+            lines.add(f"{slot_name(field)}: {python_type(spec, field)}{optional}")
         lines.add("")
         _emit_init(spec, struct, lines)
+        for field in struct.fields:
+            if is_lazy(field):
+                _emit_lazy(spec, field, lines)
     lines.add("", "")
     name = class_name(spec.name, struct.name)
     if not is_root and name == struct.name:
@@ -124,7 +132,7 @@ def _emit_slots(struct: StructSpec, lines: Lines) -> None:
         return
     with lines.block("__slots__ = ("):
         for field in struct.fields:
-            lines.add(f'"{snake_case(field.name)}",')
+            lines.add(f'"{slot_name(field)}",')
     lines.add(")")
 
 
@@ -154,6 +162,21 @@ def _emit_field_table(spec: MessageSpec, struct: StructSpec, lines: Lines) -> No
         for field in struct.fields:
             lines.add(f"{_field_entry(spec, field)},")
     lines.add(")")
+
+
+def _emit_lazy(spec: MessageSpec, field: Field, lines: Lines) -> None:
+    """Put a property before a field whose default is made when it is asked for."""
+    name, kind = snake_case(field.name), class_name(spec.name, field.type.name)
+    slot = slot_name(field)
+    lines.add("", "@property")
+    with lines.block(f"def {name}(self) -> {kind}:"):
+        lines.add(f"value = self.{slot}")
+        with lines.block("if value is None:"):
+            lines.add(f"value = self.{slot} = {kind}()")
+        lines.add("return value")
+    lines.add("", f"@{name}.setter")
+    with lines.block(f"def {name}(self, value: {kind}) -> None:"):
+        lines.add(f"self.{slot} = value")
 
 
 def _field_entry(spec: MessageSpec, field: Field) -> str:
@@ -187,7 +210,9 @@ def _emit_init(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
         lines.add("unknown_tagged_fields: Tags | None = None,")
     with lines.block(") -> None:"):
         for field in struct.fields:
-            lines.add(f"self.{snake_case(field.name)} = {parameter(spec, field)[1]}")
+            name = snake_case(field.name)
+            value = name if is_lazy(field) else parameter(spec, field)[1]
+            lines.add(f"self.{slot_name(field)} = {value}")
         lines.add("self.unknown_tagged_fields = unknown_tagged_fields")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.codegen.defaults import fresh_default
+from kvorum.codegen.defaults import fresh_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
 from kvorum.codegen.model import FIXED_WIDTHS
 from kvorum.codegen.naming import class_name, json_name, snake_case
@@ -13,6 +13,11 @@ from kvorum.codegen.runs import Formats, ReadRun
 def reader_name(layout: Layout) -> str:
     """Return the name of the function that reads the struct at this span."""
     return f"_read_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
+
+
+def _is_compact_int32s(each: FieldLayout) -> bool:
+    kind = each.field.type
+    return kind.is_array and kind.name == "int32" and each.is_compact
 
 
 class ReaderEmitter:
@@ -27,6 +32,7 @@ class ReaderEmitter:
         self._formats = formats
         self._run = ReadRun(lines, formats)
         self._class = class_name(layout.message.name, layout.struct.name)
+        self._is_byte_read = False
 
     def emit(self) -> None:
         """Emit the reader, and apart from it the rare path through known tags."""
@@ -70,14 +76,20 @@ class ReaderEmitter:
     def _body(self) -> None:
         lines, layout = self._lines, self._layout
         lines.add(f"o = new({self._class})")
-        for each in layout.plain:
-            self._value(each, f"o.{snake_case(each.field.name)}", is_last=False)
+        plain = layout.plain
+        for place, each in enumerate(plain):
+            following = plain[place + 1] if place + 1 < len(plain) else None
+            target = f"o.{snake_case(each.field.name)}"
+            if _is_compact_int32s(each) and self._starts_with_byte(following):
+                self._int32s_and_byte(each, target)
+            else:
+                self._value(each, target, is_last=False)
         if layout.is_flexible:
-            self._run.add("B", 1, "n")
+            self._next_byte()
         self._run.flush()
         for each in [*layout.absent, *layout.tagged]:
-            fresh = fresh_default(layout.message, each.field)
-            lines.add(f"o.{snake_case(each.field.name)} = {fresh}")
+            fresh = "None" if is_lazy(each.field) else fresh_default(layout.message, each.field)
+            lines.add(f"o.{slot_name(each.field)} = {fresh}")
         lines.add("o.unknown_tagged_fields = None")
         if layout.is_flexible:
             with lines.block("if n:"):
@@ -85,6 +97,38 @@ class ReaderEmitter:
                     lines.add(f"pos = {self._tags_name()}(o, data, pos, n)")
                 else:
                     lines.add("o.unknown_tagged_fields, pos = read_tags(data, pos, n)")
+
+    # -- the byte after an array of numbers ----------------------------------------------------
+
+    def _starts_with_byte(self, following: FieldLayout | None) -> bool:
+        """Tell whether the next thing on the wire is a compact length, or the count of tags."""
+        if following is None:
+            return self._layout.is_flexible
+        kind = following.field.type
+        has_length = kind.is_array or not (kind.is_fixed or kind.is_struct)
+        return has_length and following.is_compact
+
+    def _int32s_and_byte(self, each: FieldLayout, target: str) -> None:
+        """Read a short array and the byte behind it, which becomes the next n, in one call."""
+        self._length_byte()
+        lines = self._lines
+        with lines.block("if 0 < n < 18:"):
+            lines.add("start = pos", "pos += 4 * n - 3")
+            lines.add(f"*{target}, n = INT32S_AND_BYTE[n](data, start)")
+        with lines.block("else:"):
+            function = "long_int32s_or_null" if each.is_nullable else "long_int32s"
+            lines.add(f"{target}, pos = {function}(data, pos, n)", "n = data[pos]", "pos += 1")
+        self._is_byte_read = True
+
+    def _length_byte(self) -> None:
+        """Bring the first byte of a compact length into n."""
+        self._next_byte()
+        self._run.flush()
+
+    def _next_byte(self) -> None:
+        if not self._is_byte_read:
+            self._run.add("B", 1, "n")
+        self._is_byte_read = False
 
     # -- one value -----------------------------------------------------------------------------
 
@@ -127,8 +171,7 @@ class ReaderEmitter:
     def _length(self, each: FieldLayout, *, is_string: bool) -> None:
         """Read a length or count into n: one more than it for compact ones, 0 being null."""
         if each.is_compact:
-            self._run.add("B", 1, "n")
-            self._run.flush()
+            self._length_byte()
             function = "string_length" if is_string else "long_uvarint"
             with self._lines.block("if n > 127:"):
                 self._lines.add(f"n, pos = {function}(data, pos)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvorum.codegen.defaults import is_default
+from kvorum.codegen.defaults import is_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
 from kvorum.codegen.model import FIXED_WIDTHS
 from kvorum.codegen.naming import class_name, json_name, snake_case
@@ -59,9 +59,14 @@ class WriterEmitter:
     def _body(self) -> None:
         for each in self._layout.absent:
             self._refuse_to_drop(each)
-        for each in self._layout.plain:
-            self._value(each, f"o.{snake_case(each.field.name)}")
-        if self._layout.is_flexible:
+        layout = self._layout
+        for each in layout.plain:
+            value = f"o.{snake_case(each.field.name)}"
+            if each is layout.plain[-1] and self._ends_in_int32s(each):
+                self._int32s_and_no_tags(each, value)
+                return
+            self._value(each, value)
+        if layout.is_flexible:
             self._tags()
         else:
             with self._lines.block("if o.unknown_tagged_fields:"):
@@ -72,7 +77,10 @@ class WriterEmitter:
         field = each.field
         if field.is_ignorable:
             return
-        differs = is_default(self._layout.message, field, f"o.{snake_case(field.name)}")
+        value = f"o.{slot_name(field)}"
+        differs = is_default(self._layout.message, field, value)
+        if is_lazy(field):
+            differs = f"{value} is not None and ({differs})"
         with self._lines.block(f"if {differs}:"):
             self._lines.add(f'non_default("{json_name(field.name)}", version)')
 
@@ -202,6 +210,27 @@ class WriterEmitter:
                 self._length(each, is_string=kind == "string")
                 lines.add(f"{write}({b})")
 
+    def _ends_in_int32s(self, each: FieldLayout) -> bool:
+        """Tell whether the struct ends in a short array of numbers and no tag that is known."""
+        kind = each.field.type
+        is_int32s = kind.is_array and kind.name == "int32"
+        return is_int32s and each.is_compact and not each.is_nullable and not self._layout.tagged
+
+    def _int32s_and_no_tags(self, each: FieldLayout, value: str) -> None:
+        """Write the last array and the empty tagged section in one call."""
+        lines, write, a = self._lines, self._run.write, self._list_name(each)
+        self._run.flush()
+        lines.add(f"{a} = {value}")
+        if each.field.nullable:
+            with lines.block(f"if {a} is None:"):
+                lines.add(f'null_field("{json_name(each.field.name)}")')
+        with lines.block(f"if len({a}) < 17 and not o.unknown_tagged_fields:"):
+            lines.add(f"{write}(INT32_LAST[len({a})](len({a}) + 1, *{a}))")
+        with lines.block("else:"):
+            lines.add(f"{write}(write_uvarint(len({a}) + 1))")
+            lines.add(f'{write}(write_numbers({a}, "i"))')
+            lines.add("write_tags(write, [], o.unknown_tagged_fields)")
+
     # -- tags ----------------------------------------------------------------------------------
 
     def _tags(self) -> None:
@@ -223,9 +252,12 @@ class WriterEmitter:
 
     def _tagged(self, each: FieldLayout) -> None:
         """Gather one tagged field's payload, if it is not at its default."""
-        value = f"o.{snake_case(each.field.name)}"
+        value = f"o.{slot_name(each.field)}"
         main, self._run = self._run, WriteRun(self._lines, self._formats, "put")
-        with self._lines.block(f"if {is_default(self._layout.message, each.field, value)}:"):
+        differs = is_default(self._layout.message, each.field, value)
+        if is_lazy(each.field):
+            differs = f"{value} is not None and ({differs})"
+        with self._lines.block(f"if {differs}:"):
             self._lines.add("payload = []", "put = payload.append")
             self._value(_known_present(each), value)
             self._run.flush()

@@ -49,8 +49,20 @@ INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL
 INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
 
 
+INT32S_AND_BYTE: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
+    struct.Struct(f">{max(count - 1, 0)}iB").unpack_from for count in range(SMALL_ARRAY + 1)
+)
+"""By compact count, which is one more than the elements: the elements and the byte after them."""
+INT32_LAST = tuple(struct.Struct(f">B{count}ix").pack for count in range(SMALL_ARRAY))
+"""A compact array with an empty tagged section after it."""
+
+
 class Struct:
-    """A struct of a message: a bag of fields that knows how to compare and print itself."""
+    """A struct of a message: a bag of fields that knows how to compare and print itself.
+
+    A tagged struct is absent from the wire as a rule: its slot, `maybe_` before its name, is then
+    None, and the field's property makes the default when it is first asked for.
+    """
 
     __slots__ = ("unknown_tagged_fields",)
 
@@ -227,6 +239,23 @@ def read_numbers(data: bytes, pos: int, count: int, code: str) -> list[Any]:
     if count * width > len(data) - pos:
         fail(f"an array of {count} elements, but {len(data) - pos} bytes are left", pos)
     return list(struct.unpack_from(f">{count}{code}", data, pos))
+
+
+def long_int32s(data: bytes, pos: int, count: int) -> tuple[list[int], int]:
+    """Read a compact array of int32 that is long, or wrongly null; `count` is its first byte."""
+    found, pos = long_int32s_or_null(data, pos, count)
+    if found is None:
+        fail("a non-nullable array is null", pos)
+    return found, pos
+
+
+def long_int32s_or_null(data: bytes, pos: int, count: int) -> tuple[list[int] | None, int]:
+    """Read a compact array of int32 that is long or null; `count` is its first byte."""
+    if count > 127:
+        count, pos = long_uvarint(data, pos)
+    if count == 0:
+        return None, pos
+    return read_numbers(data, pos, count - 1, "i"), pos + 4 * (count - 1)
 
 
 def write_numbers(values: list[Any], code: str) -> bytes:

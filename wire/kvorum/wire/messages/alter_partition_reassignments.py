@@ -10,18 +10,18 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
-    INT32_READERS,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
     Write,
     check_length,
+    long_int32s_or_null,
     long_string_length,
     long_uvarint,
     new,
     non_default,
-    read_numbers,
     read_tags,
     string_length,
     write_numbers,
@@ -239,19 +239,14 @@ def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes,
         o = new(AlterPartitionReassignmentsRequestReassignablePartition)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            o.replicas = None
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            if n < 17:
-                o.replicas = list(INT32_READERS[n](data, pos))
-            else:
-                o.replicas = read_numbers(data, pos, n, "i")
-            pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.replicas, pos = long_int32s_or_null(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)

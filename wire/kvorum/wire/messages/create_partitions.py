@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -229,24 +231,19 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_0(items: Iterable[C
 
 
 def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsAssignment], int]:
-    size = len(data)
     found: list[CreatePartitionsRequestCreatePartitionsAssignment] = []
     for _ in range(count):
         o = new(CreatePartitionsRequestCreatePartitionsAssignment)
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="brokerIds")
-        if n < 17:
-            o.broker_ids = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.broker_ids = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.broker_ids, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -257,15 +254,12 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: 
 def _write_CreatePartitionsRequestCreatePartitionsAssignment_2(items: Iterable[CreatePartitionsRequestCreatePartitionsAssignment], write: Write, version: int) -> None:
     for o in items:
         broker_ids_list = o.broker_ids
-        if len(broker_ids_list) < 17:
-            write(INT32_COMPACT[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
+        if len(broker_ids_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
         else:
             write(write_uvarint(len(broker_ids_list) + 1))
             write(write_numbers(broker_ids_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:

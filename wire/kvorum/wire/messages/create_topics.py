@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     Write,
     check_length,
     end_of_tag,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -445,24 +447,19 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_2(items: Iterable[Creat
 
 
 def _read_CreateTopicsRequestCreatableReplicaAssignment_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
-    size = len(data)
     found: list[CreateTopicsRequestCreatableReplicaAssignment] = []
     for _ in range(count):
         o = new(CreateTopicsRequestCreatableReplicaAssignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="brokerIds")
-        if n < 17:
-            o.broker_ids = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.broker_ids = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.broker_ids, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -474,15 +471,12 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_5(items: Iterable[Creat
     for o in items:
         write(_pack_i(o.partition_index))
         broker_ids_list = o.broker_ids
-        if len(broker_ids_list) < 17:
-            write(INT32_COMPACT[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
+        if len(broker_ids_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(broker_ids_list)](len(broker_ids_list) + 1, *broker_ids_list))
         else:
             write(write_uvarint(len(broker_ids_list) + 1))
             write(write_numbers(broker_ids_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -310,18 +312,14 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, 
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -336,15 +334,12 @@ def _write_DescribeLogDirsRequestDescribableLogDirTopic_2(items: Iterable[Descri
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_DescribeLogDirsRequest_1(data: bytes, pos: int) -> tuple[DescribeLogDirsRequest, int]:

@@ -9,18 +9,18 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
-    INT32_READERS,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
-    read_numbers,
     read_tags,
     string_length,
     write_numbers,
@@ -245,18 +245,14 @@ def _read_DescribeProducersRequestTopicRequest_0(data: bytes, pos: int, count: i
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_indexes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -271,15 +267,12 @@ def _write_DescribeProducersRequestTopicRequest_0(items: Iterable[DescribeProduc
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partition_indexes_list = o.partition_indexes
-        if len(partition_indexes_list) < 17:
-            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
+        if len(partition_indexes_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
             write(write_uvarint(len(partition_indexes_list) + 1))
             write(write_numbers(partition_indexes_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_DescribeProducersRequest_0(data: bytes, pos: int) -> tuple[DescribeProducersRequest, int]:

@@ -10,17 +10,19 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
-    INT32_READERS,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
+    long_int32s_or_null,
     long_string_length,
     long_uvarint,
     new,
-    read_numbers,
     read_tags,
     string_length,
     write_numbers,
@@ -419,74 +421,51 @@ def _write_DescribeTopicPartitionsRequest_0(o: DescribeTopicPartitionsRequest, w
 
 
 def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsResponsePartition], int]:
-    size = len(data)
     found: list[DescribeTopicPartitionsResponsePartition] = []
     for _ in range(count):
         o = new(DescribeTopicPartitionsResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="replicaNodes")
-        if n < 17:
-            o.replica_nodes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replica_nodes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="isrNodes")
-        if n < 17:
-            o.isr_nodes = list(INT32_READERS[n](data, pos))
+            o.replica_nodes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.isr_nodes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            o.eligible_leader_replicas = None
+            o.isr_nodes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.eligible_leader_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            if n < 17:
-                o.eligible_leader_replicas = list(INT32_READERS[n](data, pos))
-            else:
-                o.eligible_leader_replicas = read_numbers(data, pos, n, "i")
-            pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            o.last_known_elr = None
+            o.eligible_leader_replicas, pos = long_int32s_or_null(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.last_known_elr, n = INT32S_AND_BYTE[n](data, start)
         else:
-            if n < 17:
-                o.last_known_elr = list(INT32_READERS[n](data, pos))
-            else:
-                o.last_known_elr = read_numbers(data, pos, n, "i")
-            pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="offlineReplicas")
-        if n < 17:
-            o.offline_replicas = list(INT32_READERS[n](data, pos))
+            o.last_known_elr, pos = long_int32s_or_null(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.offline_replicas = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.offline_replicas, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -526,15 +505,12 @@ def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTo
             write(write_uvarint(len(last_known_elr_list) + 1))
             write(write_numbers(last_known_elr_list, "i"))
         offline_replicas_list = o.offline_replicas
-        if len(offline_replicas_list) < 17:
-            write(INT32_COMPACT[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
+        if len(offline_replicas_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
         else:
             write(write_uvarint(len(offline_replicas_list) + 1))
             write(write_numbers(offline_replicas_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsResponseCursor], int]:

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     check_length,
     end_of_tag,
     fail,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -241,7 +243,7 @@ class FetchRequest(Message):
     __slots__ = (
         "cluster_id",
         "replica_id",
-        "replica_state",
+        "maybe_replica_state",
         "max_wait_ms",
         "min_bytes",
         "max_bytes",
@@ -277,7 +279,7 @@ class FetchRequest(Message):
     )
     cluster_id: str | None
     replica_id: int
-    replica_state: FetchRequestReplicaState
+    maybe_replica_state: FetchRequestReplicaState | None
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -306,7 +308,7 @@ class FetchRequest(Message):
     ) -> None:
         self.cluster_id = cluster_id
         self.replica_id = replica_id
-        self.replica_state = FetchRequestReplicaState() if replica_state is None else replica_state
+        self.maybe_replica_state = replica_state
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -317,6 +319,17 @@ class FetchRequest(Message):
         self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
         self.rack_id = rack_id
         self.unknown_tagged_fields = unknown_tagged_fields
+
+    @property
+    def replica_state(self) -> FetchRequestReplicaState:
+        value = self.maybe_replica_state
+        if value is None:
+            value = self.maybe_replica_state = FetchRequestReplicaState()
+        return value
+
+    @replica_state.setter
+    def replica_state(self, value: FetchRequestReplicaState) -> None:
+        self.maybe_replica_state = value
 
 
 class FetchResponseAbortedTransaction(Fields):
@@ -428,9 +441,9 @@ class FetchResponsePartitionData(Fields):
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "diverging_epoch",
-        "current_leader",
-        "snapshot_id",
+        "maybe_diverging_epoch",
+        "maybe_current_leader",
+        "maybe_snapshot_id",
         "aborted_transactions",
         "preferred_read_replica",
         "records",
@@ -453,9 +466,9 @@ class FetchResponsePartitionData(Fields):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    diverging_epoch: FetchResponseEpochEndOffset
-    current_leader: FetchResponseLeaderIdAndEpoch
-    snapshot_id: FetchResponseSnapshotId
+    maybe_diverging_epoch: FetchResponseEpochEndOffset | None
+    maybe_current_leader: FetchResponseLeaderIdAndEpoch | None
+    maybe_snapshot_id: FetchResponseSnapshotId | None
     aborted_transactions: list[FetchResponseAbortedTransaction] | None
     preferred_read_replica: int
     records: bytes | memoryview | None
@@ -480,13 +493,46 @@ class FetchResponsePartitionData(Fields):
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        self.diverging_epoch = FetchResponseEpochEndOffset() if diverging_epoch is None else diverging_epoch
-        self.current_leader = FetchResponseLeaderIdAndEpoch() if current_leader is None else current_leader
-        self.snapshot_id = FetchResponseSnapshotId() if snapshot_id is None else snapshot_id
+        self.maybe_diverging_epoch = diverging_epoch
+        self.maybe_current_leader = current_leader
+        self.maybe_snapshot_id = snapshot_id
         self.aborted_transactions = [] if aborted_transactions is EMPTY else aborted_transactions
         self.preferred_read_replica = preferred_read_replica
         self.records = records
         self.unknown_tagged_fields = unknown_tagged_fields
+
+    @property
+    def diverging_epoch(self) -> FetchResponseEpochEndOffset:
+        value = self.maybe_diverging_epoch
+        if value is None:
+            value = self.maybe_diverging_epoch = FetchResponseEpochEndOffset()
+        return value
+
+    @diverging_epoch.setter
+    def diverging_epoch(self, value: FetchResponseEpochEndOffset) -> None:
+        self.maybe_diverging_epoch = value
+
+    @property
+    def current_leader(self) -> FetchResponseLeaderIdAndEpoch:
+        value = self.maybe_current_leader
+        if value is None:
+            value = self.maybe_current_leader = FetchResponseLeaderIdAndEpoch()
+        return value
+
+    @current_leader.setter
+    def current_leader(self, value: FetchResponseLeaderIdAndEpoch) -> None:
+        self.maybe_current_leader = value
+
+    @property
+    def snapshot_id(self) -> FetchResponseSnapshotId:
+        value = self.maybe_snapshot_id
+        if value is None:
+            value = self.maybe_snapshot_id = FetchResponseSnapshotId()
+        return value
+
+    @snapshot_id.setter
+    def snapshot_id(self, value: FetchResponseSnapshotId) -> None:
+        self.maybe_snapshot_id = value
 
 
 class FetchResponseNodeEndpoint(Fields):
@@ -874,18 +920,14 @@ def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int) -> tu
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
@@ -901,36 +943,28 @@ def _write_FetchRequestForgottenTopic_12(items: Iterable[FetchRequestForgottenTo
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestForgottenTopic], int]:
-    size = len(data)
     found: list[FetchRequestForgottenTopic] = []
     for _ in range(count):
         o = new(FetchRequestForgottenTopic)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
@@ -943,15 +977,12 @@ def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTo
     for o in items:
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
@@ -1284,7 +1315,7 @@ def _read_FetchRequest_4(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(n * 6, pos, size, what="topics")
     o.topics, pos = _read_FetchRequestFetchTopic_4(data, pos, n)
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.session_id = 0
     o.session_epoch = -1
     o.forgotten_topics_data = []
@@ -1294,7 +1325,7 @@ def _read_FetchRequest_4(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 
 
 def _write_FetchRequest_4(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     if o.forgotten_topics_data != []:
         non_default("forgottenTopicsData", version)
@@ -1318,7 +1349,7 @@ def _read_FetchRequest_5(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(n * 6, pos, size, what="topics")
     o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n)
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.session_id = 0
     o.session_epoch = -1
     o.forgotten_topics_data = []
@@ -1328,7 +1359,7 @@ def _read_FetchRequest_5(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 
 
 def _write_FetchRequest_5(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     if o.forgotten_topics_data != []:
         non_default("forgottenTopicsData", version)
@@ -1359,14 +1390,14 @@ def _read_FetchRequest_7(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(n * 6, pos, size, what="forgottenTopicsData")
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n)
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.rack_id = ''
     o.unknown_tagged_fields = None
     return o, pos
 
 
 def _write_FetchRequest_7(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list)
@@ -1400,14 +1431,14 @@ def _read_FetchRequest_9(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(n * 6, pos, size, what="forgottenTopicsData")
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n)
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.rack_id = ''
     o.unknown_tagged_fields = None
     return o, pos
 
 
 def _write_FetchRequest_9(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list)
@@ -1448,13 +1479,13 @@ def _read_FetchRequest_11(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.rack_id = data[pos:end].decode()
     pos = end
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     return o, pos
 
 
 def _write_FetchRequest_11(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list)
@@ -1541,7 +1572,7 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     pos = end
     n = data[pos]
     pos += 1
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
@@ -1550,7 +1581,7 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 
 
 def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list) + 1
@@ -1653,7 +1684,7 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     pos = end
     n = data[pos]
     pos += 1
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
@@ -1662,7 +1693,7 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
 
 
 def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list) + 1
@@ -1768,7 +1799,7 @@ def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     pos += 1
     o.replica_id = -1
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_FetchRequest_15(o, data, pos, n)
@@ -1806,10 +1837,10 @@ def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         payload = []
         put = payload.append
-        _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
+        _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -1887,7 +1918,7 @@ def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     pos += 1
     o.replica_id = -1
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_FetchRequest_17(o, data, pos, n)
@@ -1925,10 +1956,10 @@ def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         payload = []
         put = payload.append
-        _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
+        _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -2006,7 +2037,7 @@ def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     pos += 1
     o.replica_id = -1
     o.cluster_id = None
-    o.replica_state = FetchRequestReplicaState()
+    o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_FetchRequest_18(o, data, pos, n)
@@ -2044,10 +2075,10 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if o.replica_state.replica_id != -1 or o.replica_state.replica_epoch != -1 or o.replica_state.unknown_tagged_fields:
+    if o.maybe_replica_state is not None and (o.maybe_replica_state.replica_id != -1 or o.maybe_replica_state.replica_epoch != -1 or o.maybe_replica_state.unknown_tagged_fields):
         payload = []
         put = payload.append
-        _write_FetchRequestReplicaState_15((o.replica_state,), put, version)
+        _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
@@ -2186,9 +2217,9 @@ def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int) -> tup
             o.records = view[pos:end]
             pos = end
         o.log_start_offset = -1
-        o.diverging_epoch = FetchResponseEpochEndOffset()
-        o.current_leader = FetchResponseLeaderIdAndEpoch()
-        o.snapshot_id = FetchResponseSnapshotId()
+        o.maybe_diverging_epoch = None
+        o.maybe_current_leader = None
+        o.maybe_snapshot_id = None
         o.preferred_read_replica = -1
         o.unknown_tagged_fields = None
         found.append(o)
@@ -2197,11 +2228,11 @@ def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int) -> tup
 
 def _write_FetchResponsePartitionData_4(items: Iterable[FetchResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.diverging_epoch.epoch != -1 or o.diverging_epoch.end_offset != -1 or o.diverging_epoch.unknown_tagged_fields:
+        if o.maybe_diverging_epoch is not None and (o.maybe_diverging_epoch.epoch != -1 or o.maybe_diverging_epoch.end_offset != -1 or o.maybe_diverging_epoch.unknown_tagged_fields):
             non_default("divergingEpoch", version)
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
-        if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
+        if o.maybe_snapshot_id is not None and (o.maybe_snapshot_id.end_offset != -1 or o.maybe_snapshot_id.epoch != -1 or o.maybe_snapshot_id.unknown_tagged_fields):
             non_default("snapshotId", version)
         if o.preferred_read_replica != -1:
             non_default("preferredReadReplica", version)
@@ -2243,9 +2274,9 @@ def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int) -> tup
                 check_length(end - pos, pos, size, what="records")
             o.records = view[pos:end]
             pos = end
-        o.diverging_epoch = FetchResponseEpochEndOffset()
-        o.current_leader = FetchResponseLeaderIdAndEpoch()
-        o.snapshot_id = FetchResponseSnapshotId()
+        o.maybe_diverging_epoch = None
+        o.maybe_current_leader = None
+        o.maybe_snapshot_id = None
         o.preferred_read_replica = -1
         o.unknown_tagged_fields = None
         found.append(o)
@@ -2254,11 +2285,11 @@ def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int) -> tup
 
 def _write_FetchResponsePartitionData_5(items: Iterable[FetchResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.diverging_epoch.epoch != -1 or o.diverging_epoch.end_offset != -1 or o.diverging_epoch.unknown_tagged_fields:
+        if o.maybe_diverging_epoch is not None and (o.maybe_diverging_epoch.epoch != -1 or o.maybe_diverging_epoch.end_offset != -1 or o.maybe_diverging_epoch.unknown_tagged_fields):
             non_default("divergingEpoch", version)
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
-        if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
+        if o.maybe_snapshot_id is not None and (o.maybe_snapshot_id.end_offset != -1 or o.maybe_snapshot_id.epoch != -1 or o.maybe_snapshot_id.unknown_tagged_fields):
             non_default("snapshotId", version)
         if o.preferred_read_replica != -1:
             non_default("preferredReadReplica", version)
@@ -2300,9 +2331,9 @@ def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int) -> tu
                 check_length(end - pos, pos, size, what="records")
             o.records = view[pos:end]
             pos = end
-        o.diverging_epoch = FetchResponseEpochEndOffset()
-        o.current_leader = FetchResponseLeaderIdAndEpoch()
-        o.snapshot_id = FetchResponseSnapshotId()
+        o.maybe_diverging_epoch = None
+        o.maybe_current_leader = None
+        o.maybe_snapshot_id = None
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -2310,11 +2341,11 @@ def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int) -> tu
 
 def _write_FetchResponsePartitionData_11(items: Iterable[FetchResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.diverging_epoch.epoch != -1 or o.diverging_epoch.end_offset != -1 or o.diverging_epoch.unknown_tagged_fields:
+        if o.maybe_diverging_epoch is not None and (o.maybe_diverging_epoch.epoch != -1 or o.maybe_diverging_epoch.end_offset != -1 or o.maybe_diverging_epoch.unknown_tagged_fields):
             non_default("divergingEpoch", version)
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
-        if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
+        if o.maybe_snapshot_id is not None and (o.maybe_snapshot_id.end_offset != -1 or o.maybe_snapshot_id.epoch != -1 or o.maybe_snapshot_id.unknown_tagged_fields):
             non_default("snapshotId", version)
         aborted_transactions_list = o.aborted_transactions
         n = -1 if aborted_transactions_list is None else len(aborted_transactions_list)
@@ -2386,9 +2417,9 @@ def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int) -> tu
             pos = end
         n = data[pos]
         pos += 1
-        o.diverging_epoch = FetchResponseEpochEndOffset()
-        o.current_leader = FetchResponseLeaderIdAndEpoch()
-        o.snapshot_id = FetchResponseSnapshotId()
+        o.maybe_diverging_epoch = None
+        o.maybe_current_leader = None
+        o.maybe_snapshot_id = None
         o.unknown_tagged_fields = None
         if n:
             pos = _tags_FetchResponsePartitionData_12(o, data, pos, n)
@@ -2418,20 +2449,20 @@ def _write_FetchResponsePartitionData_12(items: Iterable[FetchResponsePartitionD
         write(blob)
         tags: Tags = []
         payload: list[bytes | memoryview]
-        if o.diverging_epoch.epoch != -1 or o.diverging_epoch.end_offset != -1 or o.diverging_epoch.unknown_tagged_fields:
+        if o.maybe_diverging_epoch is not None and (o.maybe_diverging_epoch.epoch != -1 or o.maybe_diverging_epoch.end_offset != -1 or o.maybe_diverging_epoch.unknown_tagged_fields):
             payload = []
             put = payload.append
-            _write_FetchResponseEpochEndOffset_12((o.diverging_epoch,), put, version)
+            _write_FetchResponseEpochEndOffset_12((o.maybe_diverging_epoch,), put, version)
             tags.append((0, b"".join(payload)))
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             payload = []
             put = payload.append
-            _write_FetchResponseLeaderIdAndEpoch_12((o.current_leader,), put, version)
+            _write_FetchResponseLeaderIdAndEpoch_12((o.maybe_current_leader,), put, version)
             tags.append((1, b"".join(payload)))
-        if o.snapshot_id.end_offset != -1 or o.snapshot_id.epoch != -1 or o.snapshot_id.unknown_tagged_fields:
+        if o.maybe_snapshot_id is not None and (o.maybe_snapshot_id.end_offset != -1 or o.maybe_snapshot_id.epoch != -1 or o.maybe_snapshot_id.unknown_tagged_fields):
             payload = []
             put = payload.append
-            _write_FetchResponseSnapshotId_12((o.snapshot_id,), put, version)
+            _write_FetchResponseSnapshotId_12((o.maybe_snapshot_id,), put, version)
             tags.append((2, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
             write_tags(write, tags, o.unknown_tagged_fields)

@@ -248,7 +248,7 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
         "index",
         "error_code",
         "snapshot_id",
-        "current_leader",
+        "maybe_current_leader",
         "size",
         "position",
         "unaligned_records",
@@ -265,7 +265,7 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
     index: int
     error_code: int
     snapshot_id: FetchSnapshotResponseSnapshotId
-    current_leader: FetchSnapshotResponseLeaderIdAndEpoch
+    maybe_current_leader: FetchSnapshotResponseLeaderIdAndEpoch | None
     size: int
     position: int
     unaligned_records: bytes | memoryview | None
@@ -284,11 +284,22 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
         self.index = index
         self.error_code = error_code
         self.snapshot_id = FetchSnapshotResponseSnapshotId() if snapshot_id is None else snapshot_id
-        self.current_leader = FetchSnapshotResponseLeaderIdAndEpoch() if current_leader is None else current_leader
+        self.maybe_current_leader = current_leader
         self.size = size
         self.position = position
         self.unaligned_records = unaligned_records
         self.unknown_tagged_fields = unknown_tagged_fields
+
+    @property
+    def current_leader(self) -> FetchSnapshotResponseLeaderIdAndEpoch:
+        value = self.maybe_current_leader
+        if value is None:
+            value = self.maybe_current_leader = FetchSnapshotResponseLeaderIdAndEpoch()
+        return value
+
+    @current_leader.setter
+    def current_leader(self, value: FetchSnapshotResponseLeaderIdAndEpoch) -> None:
+        self.maybe_current_leader = value
 
 
 class FetchSnapshotResponseNodeEndpoint(Fields):
@@ -837,7 +848,7 @@ def _read_FetchSnapshotResponsePartitionSnapshot_0(data: bytes, pos: int, count:
         pos = end
         n = data[pos]
         pos += 1
-        o.current_leader = FetchSnapshotResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
             pos = _tags_FetchSnapshotResponsePartitionSnapshot_0(o, data, pos, n)
@@ -861,10 +872,10 @@ def _write_FetchSnapshotResponsePartitionSnapshot_0(items: Iterable[FetchSnapsho
         write(blob)
         tags: Tags = []
         payload: list[bytes | memoryview]
-        if o.current_leader.leader_id != 0 or o.current_leader.leader_epoch != 0 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != 0 or o.maybe_current_leader.leader_epoch != 0 or o.maybe_current_leader.unknown_tagged_fields):
             payload = []
             put = payload.append
-            _write_FetchSnapshotResponseLeaderIdAndEpoch_0((o.current_leader,), put, version)
+            _write_FetchSnapshotResponseLeaderIdAndEpoch_0((o.maybe_current_leader,), put, version)
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
             write_tags(write, tags, o.unknown_tagged_fields)

@@ -10,17 +10,18 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
-    INT32_READERS,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
-    read_numbers,
     read_tags,
     string_length,
     write_numbers,
@@ -211,18 +212,14 @@ def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(da
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_indexes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -237,15 +234,12 @@ def _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(i
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partition_indexes_list = o.partition_indexes
-        if len(partition_indexes_list) < 17:
-            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
+        if len(partition_indexes_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
             write(write_uvarint(len(partition_indexes_list) + 1))
             write(write_numbers(partition_indexes_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[ListPartitionReassignmentsRequest, int]:
@@ -287,48 +281,35 @@ def _write_ListPartitionReassignmentsRequest_0(o: ListPartitionReassignmentsRequ
 
 
 def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data: bytes, pos: int, count: int) -> tuple[list[ListPartitionReassignmentsResponseOngoingPartitionReassignment], int]:
-    size = len(data)
     found: list[ListPartitionReassignmentsResponseOngoingPartitionReassignment] = []
     for _ in range(count):
         o = new(ListPartitionReassignmentsResponseOngoingPartitionReassignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="replicas")
-        if n < 17:
-            o.replicas = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replicas = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="addingReplicas")
-        if n < 17:
-            o.adding_replicas = list(INT32_READERS[n](data, pos))
+            o.replicas, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.adding_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.adding_replicas = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="removingReplicas")
-        if n < 17:
-            o.removing_replicas = list(INT32_READERS[n](data, pos))
+            o.adding_replicas, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.removing_replicas = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.removing_replicas, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -352,15 +333,12 @@ def _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(item
             write(write_uvarint(len(adding_replicas_list) + 1))
             write(write_numbers(adding_replicas_list, "i"))
         removing_replicas_list = o.removing_replicas
-        if len(removing_replicas_list) < 17:
-            write(INT32_COMPACT[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
+        if len(removing_replicas_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(removing_replicas_list)](len(removing_replicas_list) + 1, *removing_replicas_list))
         else:
             write(write_uvarint(len(removing_replicas_list) + 1))
             write(write_numbers(removing_replicas_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: bytes, pos: int, count: int) -> tuple[list[ListPartitionReassignmentsResponseOngoingTopicReassignment], int]:

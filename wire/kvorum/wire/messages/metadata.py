@@ -11,6 +11,8 @@ from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -18,6 +20,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -867,48 +870,35 @@ def _write_MetadataResponsePartition_7(items: Iterable[MetadataResponsePartition
 
 
 def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponsePartition], int]:
-    size = len(data)
     found: list[MetadataResponsePartition] = []
     for _ in range(count):
         o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="replicaNodes")
-        if n < 17:
-            o.replica_nodes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replica_nodes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="isrNodes")
-        if n < 17:
-            o.isr_nodes = list(INT32_READERS[n](data, pos))
+            o.replica_nodes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.isr_nodes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="offlineReplicas")
-        if n < 17:
-            o.offline_replicas = list(INT32_READERS[n](data, pos))
+            o.isr_nodes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.offline_replicas = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.offline_replicas, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -932,15 +922,12 @@ def _write_MetadataResponsePartition_9(items: Iterable[MetadataResponsePartition
             write(write_uvarint(len(isr_nodes_list) + 1))
             write(write_numbers(isr_nodes_list, "i"))
         offline_replicas_list = o.offline_replicas
-        if len(offline_replicas_list) < 17:
-            write(INT32_COMPACT[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
+        if len(offline_replicas_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(offline_replicas_list)](len(offline_replicas_list) + 1, *offline_replicas_list))
         else:
             write(write_uvarint(len(offline_replicas_list) + 1))
             write(write_numbers(offline_replicas_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:

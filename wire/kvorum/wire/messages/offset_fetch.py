@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -442,18 +444,14 @@ def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int) -> tuple
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_indexes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
@@ -469,36 +467,28 @@ def _write_OffsetFetchRequestTopics_8(items: Iterable[OffsetFetchRequestTopics],
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partition_indexes_list = o.partition_indexes
-        if len(partition_indexes_list) < 17:
-            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
+        if len(partition_indexes_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
             write(write_uvarint(len(partition_indexes_list) + 1))
             write(write_numbers(partition_indexes_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestTopics], int]:
-    size = len(data)
     found: list[OffsetFetchRequestTopics] = []
     for _ in range(count):
         o = new(OffsetFetchRequestTopics)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_indexes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
@@ -511,15 +501,12 @@ def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics]
     for o in items:
         write(_pack_16s(o.topic_id))
         partition_indexes_list = o.partition_indexes
-        if len(partition_indexes_list) < 17:
-            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
+        if len(partition_indexes_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
             write(write_uvarint(len(partition_indexes_list) + 1))
             write(write_numbers(partition_indexes_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestGroup], int]:
@@ -777,18 +764,14 @@ def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int) -> tuple[
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_indexes, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -803,15 +786,12 @@ def _write_OffsetFetchRequestTopic_6(items: Iterable[OffsetFetchRequestTopic], w
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partition_indexes_list = o.partition_indexes
-        if len(partition_indexes_list) < 17:
-            write(INT32_COMPACT[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
+        if len(partition_indexes_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_indexes_list)](len(partition_indexes_list) + 1, *partition_indexes_list))
         else:
             write(write_uvarint(len(partition_indexes_list) + 1))
             write(write_numbers(partition_indexes_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_OffsetFetchRequest_1(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:

@@ -8,6 +8,7 @@ from struct import Struct
 from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Tags,
@@ -15,6 +16,7 @@ from kvorum.wire.primitives import (
     check_length,
     end_of_tag,
     fail,
+    long_int32s,
     long_uvarint,
     new,
     non_default,
@@ -150,42 +152,30 @@ def _read_PartitionRecord_0(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="replicas")
-    if n < 17:
-        o.replicas = list(INT32_READERS[n](data, pos))
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="isr")
-    if n < 17:
-        o.isr = list(INT32_READERS[n](data, pos))
+        o.replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="removingReplicas")
-    if n < 17:
-        o.removing_replicas = list(INT32_READERS[n](data, pos))
+        o.isr, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
+        o.removing_replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
@@ -281,42 +271,30 @@ def _read_PartitionRecord_1(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="replicas")
-    if n < 17:
-        o.replicas = list(INT32_READERS[n](data, pos))
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="isr")
-    if n < 17:
-        o.isr = list(INT32_READERS[n](data, pos))
+        o.replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="removingReplicas")
-    if n < 17:
-        o.removing_replicas = list(INT32_READERS[n](data, pos))
+        o.isr, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
+        o.removing_replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
@@ -459,42 +437,30 @@ def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="replicas")
-    if n < 17:
-        o.replicas = list(INT32_READERS[n](data, pos))
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="isr")
-    if n < 17:
-        o.isr = list(INT32_READERS[n](data, pos))
+        o.replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = long_uvarint(data, pos)
-    n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="removingReplicas")
-    if n < 17:
-        o.removing_replicas = list(INT32_READERS[n](data, pos))
+        o.isr, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
+    if 0 < n < 18:
+        start = pos
+        pos += 4 * n - 3
+        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas = read_numbers(data, pos, n, "i")
-    pos += 4 * n
-    n = data[pos]
-    pos += 1
+        o.removing_replicas, pos = long_int32s(data, pos, n)
+        n = data[pos]
+        pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1

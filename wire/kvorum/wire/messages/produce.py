@@ -219,7 +219,7 @@ class ProduceResponsePartitionProduceResponse(Fields):
         "log_start_offset",
         "record_errors",
         "error_message",
-        "current_leader",
+        "maybe_current_leader",
     )
     FIELDS = (
         ('index', 'index', 'int32', (3, 13), (0, -1), None, (0, -1), 0, False),
@@ -238,7 +238,7 @@ class ProduceResponsePartitionProduceResponse(Fields):
     log_start_offset: int
     record_errors: list[ProduceResponseBatchIndexAndErrorMessage]
     error_message: str | None
-    current_leader: ProduceResponseLeaderIdAndEpoch
+    maybe_current_leader: ProduceResponseLeaderIdAndEpoch | None
 
     def __init__(
         self,
@@ -259,8 +259,19 @@ class ProduceResponsePartitionProduceResponse(Fields):
         self.log_start_offset = log_start_offset
         self.record_errors = [] if record_errors is EMPTY else record_errors
         self.error_message = error_message
-        self.current_leader = ProduceResponseLeaderIdAndEpoch() if current_leader is None else current_leader
+        self.maybe_current_leader = current_leader
         self.unknown_tagged_fields = unknown_tagged_fields
+
+    @property
+    def current_leader(self) -> ProduceResponseLeaderIdAndEpoch:
+        value = self.maybe_current_leader
+        if value is None:
+            value = self.maybe_current_leader = ProduceResponseLeaderIdAndEpoch()
+        return value
+
+    @current_leader.setter
+    def current_leader(self, value: ProduceResponseLeaderIdAndEpoch) -> None:
+        self.maybe_current_leader = value
 
 
 class ProduceResponseNodeEndpoint(Fields):
@@ -829,7 +840,7 @@ def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count
         o.log_start_offset = -1
         o.record_errors = []
         o.error_message = None
-        o.current_leader = ProduceResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -837,7 +848,7 @@ def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count
 
 def _write_ProduceResponsePartitionProduceResponse_3(items: Iterable[ProduceResponsePartitionProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
         if o.unknown_tagged_fields:
             no_tags(version)
@@ -852,7 +863,7 @@ def _read_ProduceResponsePartitionProduceResponse_5(data: bytes, pos: int, count
         pos += 30
         o.record_errors = []
         o.error_message = None
-        o.current_leader = ProduceResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -860,7 +871,7 @@ def _read_ProduceResponsePartitionProduceResponse_5(data: bytes, pos: int, count
 
 def _write_ProduceResponsePartitionProduceResponse_5(items: Iterable[ProduceResponsePartitionProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
         if o.unknown_tagged_fields:
             no_tags(version)
@@ -889,7 +900,7 @@ def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count
                 check_length(end - pos, pos, size, what="errorMessage")
             o.error_message = data[pos:end].decode()
             pos = end
-        o.current_leader = ProduceResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -897,7 +908,7 @@ def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count
 
 def _write_ProduceResponsePartitionProduceResponse_8(items: Iterable[ProduceResponsePartitionProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
         record_errors_list = o.record_errors
         n = len(record_errors_list)
@@ -942,7 +953,7 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
             pos = end
         n = data[pos]
         pos += 1
-        o.current_leader = ProduceResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -952,7 +963,7 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
 
 def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResponsePartitionProduceResponse], write: Write, version: int) -> None:
     for o in items:
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             non_default("currentLeader", version)
         record_errors_list = o.record_errors
         n = len(record_errors_list) + 1
@@ -1022,7 +1033,7 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
             pos = end
         n = data[pos]
         pos += 1
-        o.current_leader = ProduceResponseLeaderIdAndEpoch()
+        o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
             pos = _tags_ProduceResponsePartitionProduceResponse_10(o, data, pos, n)
@@ -1048,10 +1059,10 @@ def _write_ProduceResponsePartitionProduceResponse_10(items: Iterable[ProduceRes
         write(text)
         tags: Tags = []
         payload: list[bytes | memoryview]
-        if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.unknown_tagged_fields:
+        if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.unknown_tagged_fields):
             payload = []
             put = payload.append
-            _write_ProduceResponseLeaderIdAndEpoch_10((o.current_leader,), put, version)
+            _write_ProduceResponseLeaderIdAndEpoch_10((o.maybe_current_leader,), put, version)
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
             write_tags(write, tags, o.unknown_tagged_fields)

@@ -9,16 +9,16 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
-    INT32_READERS,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     Write,
     check_length,
+    long_int32s,
     long_uvarint,
     new,
-    read_numbers,
     read_tags,
     write_numbers,
     write_tags,
@@ -101,24 +101,19 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
 
 def _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupCurrentMemberAssignmentValueTopicPartitions], int]:
-    size = len(data)
     found: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = []
     for _ in range(count):
         o = new(ShareGroupCurrentMemberAssignmentValueTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -130,15 +125,12 @@ def _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterab
     for o in items:
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tuple[ShareGroupCurrentMemberAssignmentValue, int]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     EMPTY,
     INT32_COMPACT,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     Write,
     check_length,
     end_of_tag,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -179,18 +181,14 @@ def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: in
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.assignment_epochs = []
         o.unknown_tagged_fields = None
         if n:

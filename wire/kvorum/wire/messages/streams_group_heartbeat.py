@@ -9,14 +9,15 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
-    INT32_READERS,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     Message,
     Struct as Fields,
     Tags,
     UVARINT_1,
     Write,
     check_length,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -1064,18 +1065,14 @@ def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -1090,15 +1087,12 @@ def _write_StreamsGroupHeartbeatRequestTaskIds_0(items: Iterable[StreamsGroupHea
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestTopology], int]:
@@ -1377,18 +1371,14 @@ def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, c
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -1403,15 +1393,12 @@ def _write_StreamsGroupHeartbeatResponseTopicPartition_0(items: Iterable[Streams
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseEndpoint], int]:
@@ -1520,18 +1507,14 @@ def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: i
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n < 17:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partitions, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -1546,15 +1529,12 @@ def _write_StreamsGroupHeartbeatResponseTaskIds_0(items: Iterable[StreamsGroupHe
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partitions_list = o.partitions
-        if len(partitions_list) < 17:
-            write(INT32_COMPACT[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
+        if len(partitions_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partitions_list)](len(partitions_list) + 1, *partitions_list))
         else:
             write(write_uvarint(len(partitions_list) + 1))
             write(write_numbers(partitions_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseStatus], int]:

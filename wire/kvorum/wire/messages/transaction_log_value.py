@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from kvorum.wire.primitives import (
     EMPTY,
-    INT32_COMPACT,
     INT32_COUNTED,
+    INT32_LAST,
+    INT32S_AND_BYTE,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     Write,
     check_length,
     end_of_tag,
+    long_int32s,
     long_string_length,
     long_uvarint,
     new,
@@ -210,18 +212,14 @@ def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if n > 127:
-            n, pos = long_uvarint(data, pos)
-        n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionIds")
-        if n < 17:
-            o.partition_ids = list(INT32_READERS[n](data, pos))
+        if 0 < n < 18:
+            start = pos
+            pos += 4 * n - 3
+            *o.partition_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_ids = read_numbers(data, pos, n, "i")
-        pos += 4 * n
-        n = data[pos]
-        pos += 1
+            o.partition_ids, pos = long_int32s(data, pos, n)
+            n = data[pos]
+            pos += 1
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n)
@@ -236,15 +234,12 @@ def _write_TransactionLogValuePartitionsSchema_1(items: Iterable[TransactionLogV
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
         partition_ids_list = o.partition_ids
-        if len(partition_ids_list) < 17:
-            write(INT32_COMPACT[len(partition_ids_list)](len(partition_ids_list) + 1, *partition_ids_list))
+        if len(partition_ids_list) < 17 and not o.unknown_tagged_fields:
+            write(INT32_LAST[len(partition_ids_list)](len(partition_ids_list) + 1, *partition_ids_list))
         else:
             write(write_uvarint(len(partition_ids_list) + 1))
             write(write_numbers(partition_ids_list, "i"))
-        if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
 
 
 def _read_TransactionLogValue_0(data: bytes, pos: int) -> tuple[TransactionLogValue, int]:

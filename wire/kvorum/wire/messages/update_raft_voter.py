@@ -196,7 +196,7 @@ class UpdateRaftVoterResponse(Message):
     __slots__ = (
         "throttle_time_ms",
         "error_code",
-        "current_leader",
+        "maybe_current_leader",
     )
     NAME = "UpdateRaftVoterResponse"
     API_KEY = 82
@@ -211,7 +211,7 @@ class UpdateRaftVoterResponse(Message):
     )
     throttle_time_ms: int
     error_code: int
-    current_leader: UpdateRaftVoterResponseCurrentLeader
+    maybe_current_leader: UpdateRaftVoterResponseCurrentLeader | None
 
     def __init__(
         self,
@@ -222,8 +222,19 @@ class UpdateRaftVoterResponse(Message):
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.current_leader = UpdateRaftVoterResponseCurrentLeader() if current_leader is None else current_leader
+        self.maybe_current_leader = current_leader
         self.unknown_tagged_fields = unknown_tagged_fields
+
+    @property
+    def current_leader(self) -> UpdateRaftVoterResponseCurrentLeader:
+        value = self.maybe_current_leader
+        if value is None:
+            value = self.maybe_current_leader = UpdateRaftVoterResponseCurrentLeader()
+        return value
+
+    @current_leader.setter
+    def current_leader(self, value: UpdateRaftVoterResponseCurrentLeader) -> None:
+        self.maybe_current_leader = value
 
 
 def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateRaftVoterRequestKRaftVersionFeature], int]:
@@ -416,7 +427,7 @@ def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int) -> tuple[UpdateRaftVo
     o = new(UpdateRaftVoterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
-    o.current_leader = UpdateRaftVoterResponseCurrentLeader()
+    o.maybe_current_leader = None
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_UpdateRaftVoterResponse_0(o, data, pos, n)
@@ -426,10 +437,10 @@ def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int) -> tuple[UpdateRaftVo
 def _write_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, write: Write, version: int) -> None:
     tags: Tags = []
     payload: list[bytes | memoryview]
-    if o.current_leader.leader_id != -1 or o.current_leader.leader_epoch != -1 or o.current_leader.host != '' or o.current_leader.port != 0 or o.current_leader.unknown_tagged_fields:
+    if o.maybe_current_leader is not None and (o.maybe_current_leader.leader_id != -1 or o.maybe_current_leader.leader_epoch != -1 or o.maybe_current_leader.host != '' or o.maybe_current_leader.port != 0 or o.maybe_current_leader.unknown_tagged_fields):
         payload = []
         put = payload.append
-        _write_UpdateRaftVoterResponseCurrentLeader_0((o.current_leader,), put, version)
+        _write_UpdateRaftVoterResponseCurrentLeader_0((o.maybe_current_leader,), put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_ih(o.throttle_time_ms, o.error_code))
