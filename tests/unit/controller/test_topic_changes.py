@@ -197,8 +197,8 @@ def test_partitions_of_a_topic_whose_brokers_are_all_fenced(
             "a",
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             (
-                "All brokers specified in the manual partition assignment for partition 2 are fenced "
-                "or in controlled shutdown."
+                "All brokers specified in the manual partition assignment for partition 2 are "
+                "fenced or in controlled shutdown."
             ),
         )
     ]

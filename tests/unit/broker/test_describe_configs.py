@@ -1,0 +1,198 @@
+"""DescribeConfigs against what real brokers answered: every key, value, source and synonym."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.golden_data import read_json_lines
+
+from kvorum.broker.views.describe_configs import describe_configs
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResult,
+)
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequestDescribeConfigsResource as Resource,
+)
+from kvorum.wire.messages.topic_record import TopicRecord
+
+TOPIC_LIKE = {1: ResourceType.TOPIC, 7: ResourceType.CLIENT_METRICS, 8: ResourceType.GROUP}
+# The captured requests name at most a few keys, or none and mean all.
+KEYS_ASKED_FOR_MAX = 5
+DYNAMIC_BROKER, DYNAMIC_CLUSTER, STATIC, DEFAULT = 2, 3, 4, 5
+
+
+def view(texts: Mapping[str, str] | None = None, node_id: int = 1) -> BrokerView:
+    return BrokerView(
+        node_id=node_id, cluster_id="c", listener="PLAIN", random=Random(1), texts=texts or {}
+    )
+
+
+def image_with(*records: ConfigRecord | TopicRecord) -> MetadataImage:
+    return MetadataImage().apply_all((record, 0, offset) for offset, record in enumerate(records))
+
+
+def described(
+    image: MetadataImage, resource: Resource, view_: BrokerView, *, synonyms: bool = True
+) -> DescribeConfigsResponseDescribeConfigsResult:
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+    response = describe_configs(image, request, view_)
+    assert len(response.encode(DescribeConfigsResponse.MAX_VERSION)) > 0
+    (result,) = response.results
+    return result
+
+
+def golden_results(golden: Path) -> Iterator[dict[str, Any]]:
+    """Results of 4.3.1 brokers with synonyms, for topics, groups and subscriptions."""
+    for name in ("dynamic-4.3.1", "ladder-4.3.1"):
+        for frame in read_json_lines(golden / "frames" / f"{name}.jsonl.gz"):
+            is_response = frame["api_name"] == "DescribeConfigs" and (
+                frame["direction"] == "response"
+            )
+            if not is_response or frame["api_version"] < 3:
+                continue
+            for result in frame["json"]["results"]:
+                has_synonyms = any(config["synonyms"] for config in result["configs"])
+                if result["resourceType"] in TOPIC_LIKE.values() and has_synonyms:
+                    yield result
+
+
+def layer(result: dict[str, Any], *sources: int) -> dict[str, str]:
+    return {
+        synonym["name"]: synonym["value"]
+        for config in result["configs"]
+        for synonym in config["synonyms"]
+        if synonym["source"] in sources
+    }
+
+
+def test_against_real_brokers(golden: Path) -> None:
+    seen = 0
+    for result in golden_results(golden):
+        kind, name = result["resourceType"], result["resourceName"]
+        records: list[ConfigRecord | TopicRecord] = [
+            ConfigRecord(kind, name, key, value)
+            for key, value in layer(result, *TOPIC_LIKE).items()
+        ]
+        records += [
+            ConfigRecord(4, "", key, value) for key, value in layer(result, DYNAMIC_CLUSTER).items()
+        ]
+        records += [
+            ConfigRecord(4, "1", key, value) for key, value in layer(result, DYNAMIC_BROKER).items()
+        ]
+        if kind == ResourceType.TOPIC:
+            records.append(TopicRecord(name=name, topic_id=bytes([1] * 16)))
+        ours = described(
+            image_with(*records), Resource(kind, name, None), view(layer(result, STATIC))
+        )
+        found = [
+            {
+                "name": config.name,
+                "value": config.value,
+                "readOnly": config.read_only,
+                "configSource": config.config_source,
+                "isSensitive": config.is_sensitive,
+                "configType": config.config_type,
+                "synonyms": [
+                    {"name": s.name, "value": s.value, "source": s.source} for s in config.synonyms
+                ],
+            }
+            for config in ours.configs
+        ]
+        wanted_names = {config["name"] for config in result["configs"]}
+        expected = [
+            {key: value for key, value in config.items() if key != "documentation"}
+            for config in sorted(result["configs"], key=lambda config: config["name"])
+        ]
+        assert [config for config in found if config["name"] in wanted_names] == expected
+        if len(expected) > KEYS_ASKED_FOR_MAX:
+            assert len(found) == len(expected)
+        seen += len(expected)
+    assert seen > 100
+
+
+def test_an_unknown_topic_has_a_code_and_no_message() -> None:
+    result = described(MetadataImage(), Resource(2, "no", None), view())
+    assert (result.error_code, result.error_message, result.configs) == (3, "", [])
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "code", "message"),
+    [
+        (
+            2,
+            "a b",
+            17,
+            (
+                "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+                "alphanumerics, '.', '_' and '-'"
+            ),
+        ),
+        (4, "one", 42, "Broker id must be an integer, but it is: one"),
+        (4, "2", 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
+        (8, "", 42, "Broker id must not be empty"),
+        (8, "2", 42, "Unexpected broker id, expected 1 but received 2"),
+        (16, "", 42, "Client metrics subscription name must not be empty"),
+        (32, "", 42, "Group name must not be empty"),
+    ],
+)
+def test_refusals_are_kafkas(resource_type: int, name: str, code: int, message: str) -> None:
+    result = described(MetadataImage(), Resource(resource_type, name, None), view())
+    assert (result.error_code, result.error_message) == (code, message)
+
+
+def test_a_type_that_does_not_exist_refuses_everything() -> None:
+    request = DescribeConfigsRequest(resources=[Resource(4, "1", None), Resource(3, "x", None)])
+    response = describe_configs(MetadataImage(), request, view())
+    assert [result.error_code for result in response.results] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_only_the_wanted_keys() -> None:
+    image = image_with(TopicRecord(name="t", topic_id=bytes([1] * 16)))
+    result = described(image, Resource(2, "t", ["retention.ms", "no"]), view())
+    assert [config.name for config in result.configs] == ["retention.ms"]
+
+
+def test_this_broker() -> None:
+    image = image_with(
+        ConfigRecord(4, "", "log.retention.ms", "7200000"),
+        ConfigRecord(4, "1", "log.cleaner.threads", "2"),
+    )
+    texts = {
+        "node.id": "1",
+        "ssl.key.password": "secret",
+        "my.own": "x",
+        "log.retention.hours": "3",
+    }
+    result = described(image, Resource(4, "1", None), view(texts))
+    by_name = {config.name: config for config in result.configs}
+    retention = by_name["log.retention.ms"]
+    assert (retention.value, retention.config_source, retention.read_only) == ("7200000", 3, False)
+    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("log.retention.ms", "7200000", 3),
+        ("log.retention.hours", "3", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+    assert (by_name["log.cleaner.threads"].value, by_name["node.id"].read_only) == ("2", True)
+    secret = by_name["ssl.key.password"]
+    assert (secret.value, secret.is_sensitive) == (None, True)
+    own = by_name["my.own"]
+    assert (own.value, own.is_sensitive, own.config_type, own.config_source) == (None, True, 0, 4)
+
+
+def test_all_brokers_together() -> None:
+    image = image_with(ConfigRecord(4, "", "log.retention.ms", "7200000"))
+    result = described(image, Resource(4, "", None), view({"log.retention.ms": "1"}))
+    (config,) = result.configs
+    assert (config.name, config.value, config.config_source) == ("log.retention.ms", "7200000", 3)
+    assert [(s.value, s.source) for s in config.synonyms] == [("7200000", 3)]
