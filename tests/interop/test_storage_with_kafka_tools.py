@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.golden_data import metadata_directories
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 
 from kvorum.storage.batch_header import split_batches
@@ -189,3 +191,47 @@ def test_kafka_storage_info_knows_our_directory(
     metadata = f"{{cluster.id=a-cluster, {directory_id}, node.id=1, version=1}}"
     assert f"Found metadata: {metadata}" in info.stdout
     assert "problem" not in info.stdout.lower()
+
+
+def kafka_topics(tools: ToolRunner, node: RealKafka, *arguments: str) -> list[str]:
+    done = tools.run("kafka-topics", "--bootstrap-server", node.bootstrap_servers, *arguments)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    return done.stdout.split()
+
+
+def write_anew(directory: Path) -> int:
+    """Replace a node's log by one of many small segments, written by us; return its end."""
+    old = MetadataLog.open(directory, files=FILES, now_ms=0)
+    batches = [
+        bytes(batch)
+        for path in sorted(directory.glob("*.log"))
+        for _, batch in split_batches(memoryview(path.read_bytes()))
+    ]
+    old.truncate_to(0, now_ms=0)
+    old.close()
+    config = LogConfig(segment_bytes=500, index_interval_bytes=100)
+    log = MetadataLog.open(directory, files=FILES, config=config, now_ms=0)
+    for batch in batches:
+        log.append(batch)
+    log.close()
+    assert len(list(directory.glob("*.log"))) > 2
+    return log.end_offset
+
+
+@pytest.mark.slow
+def test_a_real_node_goes_on_with_a_log_that_we_wrote_and_we_with_its(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path) as node:
+        for name in ("one", "two"):
+            kafka_topics(kafka_tools, node, "--create", "--topic", name)
+    directory = node.files.data / "__cluster_metadata-0"
+    end_offset = write_anew(directory)
+    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path, formatted=True) as node:
+        assert kafka_topics(kafka_tools, node, "--list") == ["one", "two"]
+        kafka_topics(kafka_tools, node, "--create", "--topic", "three")
+    assert (directory / "kvorum-flushed-offset").exists()
+    log = MetadataLog.open(directory, files=FILES, now_ms=0)
+    assert log.end_offset > end_offset
+    assert log.recovery.torn_tail is None
+    log.close()
