@@ -1,0 +1,179 @@
+"""Captured frames of real clients, brokers and controllers: headers and bodies, byte for byte."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.golden_data import read_json_lines
+
+from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import DecodeError, UnsupportedVersionError
+from kvorum.wire.headers import (
+    API_VERSIONS_KEY,
+    decode_request_frame,
+    decode_request_header,
+    decode_response_frame,
+    encode_request_frame,
+    encode_response_frame,
+    request_header_version,
+    response_header_version,
+    with_size,
+)
+from kvorum.wire.json_form import to_json
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.messages.metadata import MetadataRequest
+from kvorum.wire.primitives import Message
+
+SETS = ("dynamic-4.3.1", "ladder-4.3.1", "static-3.9.1")
+REFERENCE_RELEASE = "4.3.1"
+SASL_HANDSHAKE_KEY = 17
+OFFSET_DELETE_KEY = 47
+Frame = dict[str, Any]
+
+
+def frames_of(golden: Path, name: str) -> list[Frame]:
+    return list(read_json_lines(golden / "frames" / f"{name}.jsonl.gz"))
+
+
+def known_frames(golden: Path, name: str, direction: str) -> Iterator[Frame]:
+    """Yield the frames that are what they say, of versions that the reference release has."""
+    for frame in frames_of(golden, name):
+        spec = API_SPECS[frame["api_key"]]
+        if (
+            frame["direction"] == direction
+            and spec.min_version <= frame["api_version"] <= spec.max_version
+            and "json" in frame
+        ):
+            yield frame
+
+
+def assert_json(message: Message, frame: Frame) -> None:
+    """Compare with Kafka's JSON; releases before the reference name some fields otherwise."""
+    if frame["release"] == REFERENCE_RELEASE:
+        assert to_json(message, frame["api_version"]) == frame["json"], frame["exchange"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_requests_decode_and_encode_to_the_same(golden: Path, name: str) -> None:
+    checked: Counter[int] = Counter()
+    for frame in known_frames(golden, name, "request"):
+        data = bytes.fromhex(frame["frame_hex"])
+        key, version = frame["api_key"], frame["api_version"]
+        header, body = decode_request_frame(data)
+        assert (header.request_api_key, header.request_api_version) == (key, version)
+        assert header.correlation_id == frame["correlation_id"]
+        assert header.client_id == frame["client_id"]
+        request = request_class(key).decode(body, version)
+        assert_json(request, frame)
+        again = encode_request_frame(
+            request,
+            version=version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
+        )
+        assert again == data, frame["exchange"]
+        checked[key] += 1
+    assert len(checked) >= 20
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_responses_decode_and_encode_to_the_same(golden: Path, name: str) -> None:
+    checked: Counter[int] = Counter()
+    for frame in known_frames(golden, name, "response"):
+        data = bytes.fromhex(frame["frame_hex"])
+        key, version = frame["api_key"], frame["api_version"]
+        header, response = decode_response_frame(
+            data, response_class=response_class(key), version=version
+        )
+        assert header.correlation_id == frame["correlation_id"]
+        assert_json(response, frame)
+        again = encode_response_frame(
+            response, version=version, correlation_id=header.correlation_id
+        )
+        assert again == data, frame["exchange"]
+        checked[key] += 1
+    assert len(checked) >= 20
+
+
+@pytest.mark.parametrize("name", ["dynamic-4.3.1", "static-3.9.1"])
+def test_a_version_from_the_future_is_answered_in_version_zero(golden: Path, name: str) -> None:
+    asked, answered = (frame for frame in frames_of(golden, name) if frame["api_version"] == 99)
+    data = bytes.fromhex(asked["frame_hex"])
+    header, _ = decode_request_frame(data)
+    assert (header.request_api_key, header.request_api_version) == (API_VERSIONS_KEY, 99)
+    answer, response = decode_response_frame(
+        bytes.fromhex(answered["frame_hex"]), response_class=ApiVersionsResponse, version=0
+    )
+    assert answer.correlation_id == header.correlation_id
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [entry.api_key for entry in response.api_keys] == [API_VERSIONS_KEY]
+
+
+def test_a_client_that_sends_bytes_too_many_is_understood(golden: Path) -> None:
+    """librdkafka's admin client adds three bytes to a Metadata request; Kafka ignores them."""
+    (frame,) = (
+        frame
+        for frame in frames_of(golden, "static-3.9.1")
+        if "json" not in frame and frame["api_version"] != 99
+    )
+    data = bytes.fromhex(frame["frame_hex"])
+    _, start = decode_request_header(data)
+    request, end = MetadataRequest.decode_from(data, start, frame["api_version"])
+    assert request == MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    assert len(data) - end == 3
+    with pytest.raises(DecodeError, match="MetadataRequest at byte 4: 3 bytes too many"):
+        MetadataRequest.decode(data[start:], frame["api_version"])
+
+
+def test_header_versions_follow_flexibility() -> None:
+    assert {key for key, spec in API_SPECS.items() if spec.flexible_from > spec.max_version} == {
+        SASL_HANDSHAKE_KEY,
+        OFFSET_DELETE_KEY,
+    }
+    for key, spec in API_SPECS.items():
+        for version in range(spec.min_version, spec.max_version + 1):
+            is_flexible = version >= spec.flexible_from
+            assert request_header_version(key, version) == (2 if is_flexible else 1)
+            expected = 1 if is_flexible and key != API_VERSIONS_KEY else 0
+            assert response_header_version(key, version) == expected
+
+
+def test_client_id_keeps_the_old_encoding_in_a_flexible_header() -> None:
+    frame = encode_request_frame(
+        HeartbeatRequest("g", 1, "m"), version=4, correlation_id=7, client_id="me"
+    )
+    assert frame.startswith(b"\x00\x0c\x00\x04\x00\x00\x00\x07\x00\x02me\x00\x02g")
+    frame = encode_request_frame(
+        HeartbeatRequest("g", 1, "m"), version=4, correlation_id=7, client_id=None
+    )
+    assert frame.startswith(b"\x00\x0c\x00\x04\x00\x00\x00\x07\xff\xff\x00\x02g")
+    header, _ = decode_request_frame(frame)
+    assert header.client_id is None
+
+
+def test_a_frame_with_its_size_starts_with_an_int32() -> None:
+    assert with_size(b"abc") == b"\x00\x00\x00\x03abc"
+
+
+@pytest.mark.parametrize("length", range(10))
+def test_a_frame_shorter_than_a_header_is_an_error(length: int) -> None:
+    frame = encode_request_frame(HeartbeatRequest(), version=4, correlation_id=7, client_id="")
+    with pytest.raises(DecodeError):
+        decode_request_frame(frame[:length])
+
+
+@pytest.mark.parametrize("key", [-1, 4, 5, 6, 7, 9999])
+def test_a_key_that_does_not_exist_has_no_header(key: int) -> None:
+    frame = key.to_bytes(2, "big", signed=True) + bytes(20)
+    with pytest.raises(UnsupportedVersionError, match=f"no API with key {key}"):
+        decode_request_frame(frame)
+
+
+def test_bytes_after_a_response_are_an_error() -> None:
+    frame = encode_response_frame(HeartbeatResponse(), version=4, correlation_id=7)
+    with pytest.raises(DecodeError, match="1 bytes too many"):
+        decode_response_frame(frame + b"x", response_class=HeartbeatResponse, version=4)
