@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -39,6 +40,9 @@ def time_calls(call: Callable[[], object], calls: int) -> float:
 
 def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
     """Time every candidate in every round, so that drift of the machine hits all alike."""
+    # What the peers' imports left behind is no part of what is timed; the collector stays on.
+    gc.collect()
+    gc.freeze()
     calls = {name: calls_per_round(call) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(ROUNDS):

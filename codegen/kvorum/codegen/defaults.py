@@ -92,7 +92,7 @@ def is_lazy(field: Field) -> bool:
         field.type.is_struct
         and not field.type.is_array
         and bool(field.tagged)
-        and not field.has_null_default
+        and not field.nullable
     )
 
 

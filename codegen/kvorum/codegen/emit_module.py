@@ -66,7 +66,11 @@ def emit_module(specs: Sequence[MessageSpec]) -> str:
 def _head(specs: Sequence[MessageSpec], body: str, formats: Formats) -> str:
     head = Lines()
     names = " and ".join(spec.name for spec in specs)
-    head.add(MARK, f'"""{names}, every version."""', "", "from __future__ import annotations", "")
+    head.add(MARK)
+    if "INT32" in body:
+        # Targets of a starred assignment have no type that pyright would know; mypy does.
+        head.add("# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false")
+    head.add(f'"""{names}, every version."""', "", "from __future__ import annotations", "")
     if _is_used("Iterable", body):
         head.add("from collections.abc import Iterable")
     if not formats.is_empty:

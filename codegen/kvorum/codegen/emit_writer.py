@@ -172,24 +172,24 @@ class WriterEmitter:
         lines, write, a = self._lines, self._run.write, self._list_name(each)
         self._run.flush()
         lines.add(f"{a} = {value}")
-        if each.is_nullable:
-            null = 'b"\\x00"' if each.is_compact else 'b"\\xff\\xff\\xff\\xff"'
-            with lines.block(f"if {a} is None:"):
-                lines.add(f"{write}({null})")
-            head = f"elif len({a}) < 17:"
-        else:
-            head = f"if len({a}) < 17:"
-        with lines.block(head):
-            if each.is_compact:
-                lines.add(f"{write}(INT32_COMPACT[len({a})](len({a}) + 1, *{a}))")
-            else:
-                lines.add(f"{write}(INT32_COUNTED[len({a})](len({a}), *{a}))")
+        if not each.is_nullable:
+            self._int32s(each, a)
+            return
+        null = 'b"\\x00"' if each.is_compact else 'b"\\xff\\xff\\xff\\xff"'
+        with lines.block(f"if {a} is None:"):
+            lines.add(f"{write}({null})")
         with lines.block("else:"):
-            if each.is_compact:
-                lines.add(f"{write}(write_uvarint(len({a}) + 1))")
-            else:
-                lines.add(f"{write}({self._formats.writer('i')}(len({a})))")
-            lines.add(f'{write}(write_numbers({a}, "i"))')
+            self._int32s(each, a)
+
+    def _int32s(self, each: FieldLayout, a: str) -> None:
+        lines, write = self._lines, self._run.write
+        short = "INT32_COMPACT[n](n + 1" if each.is_compact else "INT32_COUNTED[n](n"
+        count = "write_uvarint(n + 1)" if each.is_compact else f"{self._formats.writer('i')}(n)"
+        lines.add(f"n = len({a})")
+        with lines.block("if n < 17:"):
+            lines.add(f"{write}({short}, *{a}))")
+        with lines.block("else:"):
+            lines.add(f"{write}({count})", f'{write}(write_numbers({a}, "i"))')
 
     def _elements(self, each: FieldLayout, a: str) -> None:
         kind, write, lines = each.field.type.name, self._run.write, self._lines
@@ -224,10 +224,11 @@ class WriterEmitter:
         if each.field.nullable:
             with lines.block(f"if {a} is None:"):
                 lines.add(f'null_field("{json_name(each.field.name)}")')
-        with lines.block(f"if len({a}) < 17 and not o.unknown_tagged_fields:"):
-            lines.add(f"{write}(INT32_LAST[len({a})](len({a}) + 1, *{a}))")
+        lines.add(f"n = len({a})")
+        with lines.block("if n < 17 and not o.unknown_tagged_fields:"):
+            lines.add(f"{write}(INT32_LAST[n](n + 1, *{a}))")
         with lines.block("else:"):
-            lines.add(f"{write}(write_uvarint(len({a}) + 1))")
+            lines.add(f"{write}(write_uvarint(n + 1))")
             lines.add(f'{write}(write_numbers({a}, "i"))')
             lines.add("write_tags(write, [], o.unknown_tagged_fields)")
 

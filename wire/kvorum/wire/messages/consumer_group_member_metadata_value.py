@@ -94,7 +94,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         "subscribed_topic_regex",
         "rebalance_timeout_ms",
         "server_assignor",
-        "maybe_classic_member_metadata",
+        "classic_member_metadata",
     )
     NAME = "ConsumerGroupMemberMetadataValue"
     API_KEY = 5
@@ -122,7 +122,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    maybe_classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None | None
+    classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None
 
     def __init__(
         self,
@@ -145,19 +145,8 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.maybe_classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata() if classic_member_metadata is None else classic_member_metadata
         self.unknown_tagged_fields = unknown_tagged_fields
-
-    @property
-    def classic_member_metadata(self) -> ConsumerGroupMemberMetadataValueClassicMemberMetadata:
-        value = self.maybe_classic_member_metadata
-        if value is None:
-            value = self.maybe_classic_member_metadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata()
-        return value
-
-    @classic_member_metadata.setter
-    def classic_member_metadata(self, value: ConsumerGroupMemberMetadataValueClassicMemberMetadata) -> None:
-        self.maybe_classic_member_metadata = value
 
 
 def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupMemberMetadataValueClassicProtocol], int]:
@@ -365,7 +354,7 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Con
         pos = end
     n = data[pos]
     pos += 1
-    o.maybe_classic_member_metadata = None
+    o.classic_member_metadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata()
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_ConsumerGroupMemberMetadataValue_0(o, data, pos, n)
@@ -416,14 +405,14 @@ def _write_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValu
     write(text)
     tags: Tags = []
     payload: list[bytes | memoryview]
-    if o.maybe_classic_member_metadata is not None and (o.maybe_classic_member_metadata != ConsumerGroupMemberMetadataValueClassicMemberMetadata()):
+    if o.classic_member_metadata != ConsumerGroupMemberMetadataValueClassicMemberMetadata():
         payload = []
         put = payload.append
-        if o.maybe_classic_member_metadata is None:
+        if o.classic_member_metadata is None:
             put(b"\x00")
         else:
             put(b"\x01")
-            _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0((o.maybe_classic_member_metadata,), put, version)
+            _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0((o.classic_member_metadata,), put, version)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write_tags(write, tags, o.unknown_tagged_fields)
