@@ -1,0 +1,1 @@
+"""The process: configuration, listeners, handlers, the raft driver, the two roles."""

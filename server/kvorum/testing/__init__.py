@@ -1,0 +1,1 @@
+"""A kvorum cluster inside a test."""
