@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.storage.batch_header import BatchHeader, split_batches
-from kvorum.storage.epochs import EpochCheckpoint
+from kvorum.storage.epochs import EpochCheckpoint, EpochStart
 from kvorum.storage.errors import (
     InvalidAppendError,
     InvalidSnapshotIdError,
@@ -130,6 +130,11 @@ class MetadataLog:
     def latest_epoch(self) -> int | None:
         """The highest leader epoch among the records, or assigned; None while there is none."""
         return self._epochs.latest_epoch
+
+    @property
+    def epoch_starts(self) -> tuple[EpochStart, ...]:
+        """Every leader epoch and the offset of its first record, oldest first."""
+        return self._epochs.entries
 
     @property
     def last_epoch(self) -> int:
