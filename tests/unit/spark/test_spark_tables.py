@@ -1,0 +1,235 @@
+"""What Spark makes of metadata logs that real Kafka wrote, against what real Kafka says of them."""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from tests.dump_records import DumpRecord, read_dump
+from tests.golden_data import dump_text, metadata_directories
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import decode_record
+from kvorum.spark import KvorumMetadataSource
+from kvorum.spark.metadata_files import current_files, find_files
+from kvorum.spark.pipeline import PipelineReport, run_pipeline
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import read_batches
+from kvorum.wire.uuid_text import uuid_to_text
+
+# pyspark leaves sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+NODES = (
+    "dynamic-4.3.1/metadata/broker-11",
+    "dynamic-4.3.1/metadata/controller-1",
+    "dynamic-4.3.1/metadata/controller-2",
+    "ladder-4.3.1/metadata/controller-1",
+    "standalone-4.3.1/metadata/broker-11",
+    "standalone-4.3.1/metadata/broker-12",
+    "static-3.9.1/metadata/broker-11",
+    "static-3.9.1/metadata/controller-1",
+    "static-3.9.1/metadata/controller-2",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A golden directory, where its tables were written, and what the job reported."""
+
+    source: Path
+    target: Path
+    report: PipelineReport
+
+
+def load(spark: SparkSession, path: Path) -> DataFrame:
+    spark.dataSource.register(KvorumMetadataSource)
+    return spark.read.format("kvorum-metadata").option("path", str(path)).load()
+
+
+def test_every_directory_with_a_log_is_among_the_tested(golden_sets: Path) -> None:
+    with_log = {str(folder.parent.relative_to(golden_sets)) for folder in logs(golden_sets)}
+    assert with_log == set(NODES)
+
+
+def logs(golden_sets: Path) -> list[Path]:
+    return [
+        folder
+        for folder in metadata_directories(golden_sets)
+        if any(dump_text(file, decoded=True).exists() for file in folder.glob("*.log"))
+    ]
+
+
+@pytest.fixture(scope="module", params=NODES)
+def tables(
+    spark: SparkSession,
+    golden_sets: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Tables]:
+    """A golden directory, the tables written from it, and what the job reported."""
+    source = golden_sets / str(request.param)
+    target = tmp_path_factory.mktemp("tables")
+    report = run_pipeline(spark, input_path=str(source), output_path=str(target))
+    yield Tables(source, target, report)
+    shutil.rmtree(target)
+
+
+def test_the_records_are_those_that_kafka_dump_log_lists(
+    spark: SparkSession, tables: Tables
+) -> None:
+    found: dict[str, list[DumpRecord]] = defaultdict(list)
+    columns = ["offset", "epoch", "unix_millis(timestamp)", "record_kind", "type", "version"]
+    records = spark.read.parquet(str(tables.target / "records"))
+    for row in records.selectExpr("file", *columns, "json").collect():
+        found[row["file"]].append(DumpRecord(*row[1:]))
+    dumped = {
+        file.path: read_dump(dump_text(Path(file.path), decoded=True))
+        for file in find_files(str(tables.source))
+    }
+    assert set(found) == set(dumped)
+    for file, expected in dumped.items():
+        in_order = sorted(found[file], key=lambda record: record.offset)
+        assert list(map(comparable, in_order, expected)) == expected, file
+    count = sum(map(len, dumped.values()))
+    assert (tables.report.record_count, tables.report.file_count) == (count, len(dumped))
+
+
+def comparable(record: DumpRecord, like: DumpRecord) -> DumpRecord:
+    """Leave out what older releases leave out of their dump."""
+    if like.json is not None:
+        return record
+    return DumpRecord(
+        record.offset, record.epoch, record.timestamp_ms, record.record_kind, record.type,
+        None, None,
+    )  # fmt: skip
+
+
+def test_one_file_is_one_partition_of_the_work(spark: SparkSession, golden_sets: Path) -> None:
+    table = load(spark, golden_sets / NODES[1])
+    files = find_files(str(golden_sets / NODES[1]))
+    assert table.selectExpr("spark_partition_id()").distinct().count() == len(files)
+    kinds = {(row["file"], row["file_kind"]) for row in table.select("file", "file_kind").collect()}
+    assert kinds == {(file.path, file.kind.value) for file in files}
+
+
+def test_key_fields_tell_what_a_record_is_about(spark: SparkSession, golden_sets: Path) -> None:
+    table = load(spark, golden_sets / NODES[1]).persist()
+    topic = table.where("type = 'TOPIC_RECORD' AND topic_name = 'stock-levels'").first()
+    assert topic is not None
+    config = table.where("type = 'CONFIG_RECORD' AND resource_name = 'stock-levels'").first()
+    assert config is not None
+    assert config["resource_type"] == 2
+    partitions = table.where(f"type = 'PARTITION_RECORD' AND topic_id = '{topic['topic_id']}'")
+    assert {row["partition_id"] for row in partitions.collect()} == {0, 1, 2}
+    brokers = table.where("type = 'REGISTER_BROKER_RECORD'").select("node_id").distinct()
+    assert {11, 12, 13} <= {row["node_id"] for row in brokers.collect()}
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_a_damaged_file_is_named_with_the_offset(
+    spark: SparkSession, golden_sets: Path, tmp_path: Path, number: int
+) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    shutil.copy(golden_sets / NODES[4] / "__cluster_metadata-0" / segment.name, segment)
+    damaged = bytearray(segment.read_bytes())
+    batch = list(read_batches(segment.read_bytes()))[number]
+    damaged[batch.position + 40] ^= 0xFF
+    segment.write_bytes(damaged)
+    expected = rf"{segment}: damaged at offset {batch.base_offset}: .* at byte {batch.position}: "
+    with pytest.raises(PySparkException, match=expected):
+        load(spark, tmp_path).count()
+
+
+def test_a_path_without_a_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=f"{tmp_path}: holds neither segments"):
+        load(spark, tmp_path).count()
+
+
+def image_of(source: Path) -> MetadataImage:
+    """Fold the same files with the code that the node itself uses."""
+    snapshot, segments = current_files(find_files(str(source)))
+    covered_until = 0 if snapshot is None else snapshot.offset
+    image = MetadataImage()
+    if snapshot is not None:
+        image = image.apply_all(records_of(Path(snapshot.path), 0))
+    for segment in segments:
+        image = image.apply_all(records_of(Path(segment.path), covered_until))
+    return image.published
+
+
+def records_of(file: Path, first_offset: int) -> Iterator[tuple[Message, int, int]]:
+    for batch in read_batches(file.read_bytes()):
+        for record in batch.records():
+            if not batch.is_control and record.offset >= first_offset:
+                assert record.value is not None
+                message, version = decode_record(record.value)
+                yield message, version, record.offset
+
+
+def test_topics_and_partitions_are_those_of_the_image(spark: SparkSession, tables: Tables) -> None:
+    image = image_of(tables.source)
+    target, report = tables.target, tables.report
+    topics = spark.read.parquet(str(target / "topics")).collect()
+    partitions = spark.read.parquet(str(target / "partitions")).collect()
+    assert {row["topic_name"]: (row["topic_id"], row["partition_count"]) for row in topics} == {
+        topic.name: (uuid_to_text(topic.id), len(topic.partitions))
+        for topic in image.topics.by_id.values()
+    }
+    assert {(row["topic_name"], row["partition_id"]): registration(row) for row in partitions} == {
+        (topic.name, index): (
+            partition.replicas, partition.isr, partition.removing_replicas,
+            partition.adding_replicas, partition.leader, partition.leader_epoch,
+            partition.partition_epoch, partition.leader_recovery_state,
+            tuple(uuid_to_text(directory) for directory in partition.directories),
+            partition.elr, partition.last_known_elr,
+        )
+        for topic in image.topics.by_id.values()
+        for index, partition in topic.partitions.items()
+    }  # fmt: skip
+    assert (report.topic_count, report.partition_count) == (len(topics), len(partitions))
+
+
+def registration(row: Row) -> tuple[object, ...]:
+    return tuple(_hashable(value) for value in row[3:])
+
+
+def _hashable(value: Any) -> object:
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def shell_topics(text: str) -> list[str]:
+    """Return what kafka-metadata-shell listed, without what its release logged beside it."""
+    _, _, rest = text.partition("$ ls /image/topics/byName\n[exit 0]\n")
+    listed, _, _ = rest.partition("\n$ ")
+    return [line for line in listed.splitlines() if line and not line.startswith("[")]
+
+
+@pytest.mark.parametrize("node", [NODES[1], NODES[3], NODES[7]])
+def test_the_topics_of_a_snapshot_are_those_that_the_real_node_reported(
+    spark: SparkSession, golden_sets: Path, tmp_path: Path, node: str
+) -> None:
+    (shell,) = (golden_sets / node).glob("*/dumps/*.checkpoint.shell.txt")
+    reported = shell_topics(shell.read_text())
+    assert reported
+    name = shell.name.removesuffix(".shell.txt")
+    snapshot = shell.parent.parent / name
+    run_pipeline(spark, input_path=str(snapshot), output_path=str(tmp_path))
+    topics = spark.read.parquet(str(tmp_path / "topics")).collect()
+    assert sorted(row["topic_name"] for row in topics) == reported
+
+
+def test_tables_that_are_there_are_kept_unless_told_otherwise(
+    spark: SparkSession, golden_sets: Path, tmp_path: Path
+) -> None:
+    source = str(golden_sets / NODES[5])
+    first = run_pipeline(spark, input_path=source, output_path=str(tmp_path))
+    with pytest.raises(PySparkException, match="already exists"):
+        run_pipeline(spark, input_path=source, output_path=str(tmp_path))
+    again = run_pipeline(spark, input_path=source, output_path=str(tmp_path), overwrite=True)
+    assert again == first
