@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.golden_data import GOLDEN, read_json_lines
@@ -12,9 +12,10 @@ from tests.golden_data import GOLDEN, read_json_lines
 from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import message_class
 from kvorum.wire.errors import DecodeError
-from kvorum.wire.json_form import fields_of, from_json, to_json
+from kvorum.wire.json_form import element_class, fields_of, from_json, to_json
 from kvorum.wire.primitives import Message, Struct
 
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 CORPUS = GOLDEN / "codec-corpus.jsonl.gz"
 
 
@@ -31,7 +32,7 @@ def cases(corpus: list[dict[str, Any]]) -> Iterator[tuple[type[Message], int, by
         yield kind, line["version"], bytes.fromhex(line["hex"]), line["json"], name
 
 
-def without_tags(json: Any) -> Any:
+def without_tags(json: Json) -> Json:
     """Leave out the unknown tags: the corpus adds them, Kafka's JSON has no form for them."""
     if isinstance(json, list):
         return [without_tags(element) for element in json]
@@ -49,12 +50,12 @@ def structs(value: Struct, json: Any, depth: int) -> Iterator[tuple[int, Struct,
     yield depth, value, json
     for field in fields_of(type(value)):
         found, source = getattr(value, field.attribute), json.get(field.json_name)
-        if isinstance(found, Struct) and source is not None:
-            yield from structs(found, source, depth + 1)
-        if isinstance(found, list) and source is not None:
-            for element, inner in zip(found, source, strict=True):
-                if isinstance(element, Struct):
-                    yield from structs(element, inner, depth + 1)
+        if source is None or element_class(type(value), field.kind) is None:
+            continue
+        if not field.kind.startswith("[]"):
+            found, source = [found], [source]
+        for element, inner in zip(found, source, strict=True):
+            yield from structs(element, inner, depth + 1)
 
 
 def decodes(kind: type[Message], data: bytes, version: int) -> bool:
