@@ -215,7 +215,9 @@ class ClientConnection:
                 frame, response_class=ApiVersionsResponse, version=read_version
             )[1]
         except WireError as error:
-            raise ConnectFailedError(f"the peer does not speak Kafka's protocol: {error}") from error
+            raise ConnectFailedError(
+                f"the peer does not speak Kafka's protocol: {error}"
+            ) from error
 
     async def _receive(self) -> None:
         """Hand each response to whoever waits for it, until the connection ends."""

@@ -61,7 +61,7 @@ class NotLeadingError(Exception):
 
 
 class RaftCore:
-    """One replica. `log` and `history` say what its directory holds; from then on they are its own."""
+    """One replica. `log` and `history` say what its directory holds; they are the core's own then."""
 
     def __init__(
         self,

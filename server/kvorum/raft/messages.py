@@ -202,7 +202,7 @@ class DescribeQuorumResponse:
     voter_endpoints: VoterSet = field(default_factory=VoterSet)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestFailed:
     """No response came: the peer cannot be reached, broke off, or refused the whole request.
 

@@ -65,7 +65,8 @@ def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
         if replica.is_voter and not replica.is_installing:
             replica.become_prospective(now)
             return
-        role.election_deadline = NEVER
+        timeout_ms = replica.random_election_timeout()
+        role.election_deadline = now + timeout_ms if replica.is_voter else NEVER
     if not replica.is_installing:
         _fetch_from_anyone(replica, now)
 

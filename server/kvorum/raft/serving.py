@@ -53,7 +53,11 @@ def answer_fetch(replica: Replica, request: FetchRequest) -> FetchResponse:
     """Return the answer to a fetch as of now."""
     error = _fetch_error(replica, request)
     if error is not Error.NONE:
-        return FetchResponse(error=error, leader=replica.known_leader())
+        return FetchResponse(
+            error=error,
+            leader=replica.known_leader(),
+            log_start_offset=replica.log.start_offset,
+        )
     log = replica.log
     snapshot_id = log.latest_loadable_snapshot
     verdict, position = FetchVerdict.SNAPSHOT, request.position

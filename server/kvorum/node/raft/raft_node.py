@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from random import Random
 
+from kvorum.node.raft.directory import (
+    OpenedDirectory,
+    SnapshotControls,
+    open_directory,
+    snapshot_ids,
+)
+from kvorum.node.raft.driver import Driver
+from kvorum.node.raft.errors import NotLeaderError, ProposalTooLargeError, RaftStoppedError
+from kvorum.node.raft.inbound import read_request
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.settings import Address, Clock, RaftSettings
+from kvorum.node.raft.snapshot_files import write_snapshot
+from kvorum.raft import (
+    Destination,
+    Endpoint,
+    Identity,
+    NotLeadingError,
+    OffsetAndEpoch,
+    RaftCore,
+    ReplicaKey,
+)
+from kvorum.raft.basics import endpoint_named
+from kvorum.raft.roles import Leader
 from kvorum.storage.files import FileSystem
+from kvorum.storage.names import OffsetAndEpoch as SnapshotId
+from kvorum.storage.retention import clean
 from kvorum.wire.primitives import Message
+
+_LOG = logging.getLogger(__name__)
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+"""As Kafka's: no batch of the metadata log is bigger."""
+CLEANING_INTERVAL_MS = 60_000
+_FIRST_BOOTSTRAP_ID = -2
 
 
 class RaftNode:
@@ -26,56 +58,137 @@ class RaftNode:
         clock: Clock,
         random: Random,
     ) -> None:
-        raise NotImplementedError
+        self._settings = settings
+        self._listener = listener
+        self._files = files
+        self._clock = clock
+        self._random = random
+        self._driver: Driver | None = None
+        self._cleaning: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def start(self) -> None:
         """Open the directory, tell the listener the latest snapshot, and take part.
 
-        Raises StorageError where the directory cannot be used. A lone voter begins to lead at once.
+        Raises StorageError where the directory cannot be used, and InconsistentStateError where it
+        is that of another node. A lone voter begins to lead at once.
         """
-        raise NotImplementedError
+        opened = await asyncio.get_running_loop().run_in_executor(None, self._open)
+        for line in opened.log.recovery.lines():
+            _LOG.warning("%s", line)
+        core = RaftCore(
+            self._identity(),
+            config=self._settings.raft,
+            log=opened.view,
+            history=opened.history,
+            random=self._random,
+        )
+        driver = Driver(
+            self._settings, core=core, opened=opened, listener=self._listener, clock=self._clock
+        )
+        try:
+            effects = core.start(self._clock.monotonic_ms(), stored=opened.stored)
+        except BaseException:
+            opened.log.close()
+            driver.executor.shutdown(wait=False)
+            raise
+        self._driver = driver
+        driver.begin(effects)
+        self._cleaning = asyncio.create_task(self._clean_now_and_then())
+
+    def _open(self) -> OpenedDirectory:
+        return open_directory(self._settings, files=self._files, now_ms=self._clock.wall_ms())
+
+    def _identity(self) -> Identity:
+        settings = self._settings
+        servers = tuple(
+            Destination(_FIRST_BOOTSTRAP_ID - index, address.host, address.port)
+            for index, address in enumerate(settings.bootstrap_servers)
+        )
+        static = tuple(
+            Destination(one.id, one.host, one.port)
+            for one in settings.static_voters
+            if one.id != settings.node_id
+        )
+        return Identity(
+            key=ReplicaKey(settings.node_id, settings.directory_id),
+            endpoints=tuple(
+                Endpoint(one.name, one.host, one.port) for one in settings.local_listeners
+            ),
+            listener_name=settings.controller_listener,
+            can_vote=settings.can_vote,
+            bootstrap=servers or static,
+        )
 
     async def close(self) -> None:
         """Hand over leadership, stop, and leave the directory clean. Closing twice is allowed."""
-        raise NotImplementedError
+        if self._is_closed:
+            return
+        self._is_closed = True
+        driver = self._driver
+        if driver is None:
+            return
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+            await asyncio.gather(self._cleaning, return_exceptions=True)
+        if not driver.is_stopped:
+            driver.run(driver.core.shutdown(driver.now()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.raft.shutdown_timeout_ms / 1000):
+                    await driver.shutdown_complete.wait()
+        await driver.close()
 
     @property
     def epoch(self) -> int:
-        """The current leader epoch."""
-        raise NotImplementedError
+        """The current leader epoch; 0 before the start."""
+        return 0 if self._driver is None else self._driver.core.role.epoch
 
     @property
     def leader_id(self) -> int | None:
         """Who leads in the current epoch, as far as is known; may be this node."""
-        raise NotImplementedError
+        return None if self._driver is None else self._driver.core.role.leader_id
 
     @property
     def is_leader(self) -> bool:
         """Whether this node leads the current epoch (its first batch may not be committed yet)."""
-        raise NotImplementedError
+        return self._driver is not None and isinstance(self._driver.core.role, Leader)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the replica does not run: not yet, not any more, or because something failed."""
+        return self._driver is None or self._is_closed or self._driver.is_stopped
 
     @property
     def high_watermark(self) -> int | None:
         """The offset below which everything is committed; None until that is known."""
-        raise NotImplementedError
+        return None if self._driver is None else self._driver.core.high_watermark
 
     @property
     def log_end_offset(self) -> int:
         """The offset the next record gets."""
-        raise NotImplementedError
+        return 0 if self._driver is None else self._driver.core.log.end_offset
 
     @property
     def kraft_version(self) -> int:
         """The finalized kraft.version: 0 with static voters, 1 with a voter set in the log."""
-        raise NotImplementedError
+        return 0 if self._driver is None else self._driver.core.history.kraft_version
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
-        raise NotImplementedError
+        return (
+            frozenset() if self._driver is None else frozenset(self._driver.core.history.voters.ids)
+        )
 
     def leader_endpoint(self, listener_name: str | None = None) -> Address | None:
         """Return where the leader listens, by default under the controller listener."""
-        raise NotImplementedError
+        leader_id = self.leader_id
+        if self._driver is None or leader_id is None:
+            return None
+        name = listener_name or self._settings.controller_listener
+        core = self._driver.core
+        found = endpoint_named(core.role.leader_endpoints, name)
+        found = found or core.history.voters.endpoint_of(leader_id, name)
+        return None if found is None else Address(found.host, found.port)
 
     def propose(self, values: Sequence[bytes], *, epoch: int) -> int:
         """Append records in one batch and return the offset of the last one.
@@ -84,19 +197,42 @@ class RaftNode:
         Raises NotLeaderError unless this node leads in `epoch`, ProposalTooLargeError above 8 MiB,
         RaftStoppedError.
         """
-        raise NotImplementedError
+        driver = self._running_driver()
+        if not values:
+            raise ValueError("a proposal without records")
+        if sum(map(len, values)) > BATCH_BYTES_MAX:
+            raise ProposalTooLargeError(f"the records take more than {BATCH_BYTES_MAX} bytes")
+        try:
+            base_offset = driver.propose(values, epoch=epoch)
+        except NotLeadingError:
+            raise NotLeaderError(leader_id=self.leader_id, epoch=self.epoch) from None
+        return base_offset + len(values) - 1
 
     def resign(self, epoch: int) -> None:
         """Give up the leadership of `epoch`, if this node still has it."""
-        raise NotImplementedError
+        driver = self._running_driver()
+        driver.run(driver.core.resign(driver.now(), epoch=epoch))
 
-    async def handle_request(self, request: Message, *, version: int, listener_name: str) -> Message:
+    async def handle_request(
+        self, request: Message, *, version: int, listener_name: str
+    ) -> Message:
         """Answer a request of a peer; a fetch may wait for records.
 
         Takes Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot and DescribeQuorum.
-        `version` is the request's, `listener_name` the one it came in on.
+        `version` is the request's, `listener_name` the one it came in on. Raises RaftStoppedError.
         """
-        raise NotImplementedError
+        driver = self._running_driver()
+        asked = read_request(request, cluster_id=self._settings.cluster_id)
+        if isinstance(asked, Message):
+            return asked
+        token, response = driver.inbound.add(request, version=version, listener_name=listener_name)
+        driver.run(driver.core.receive(driver.now(), token=token, request=asked))
+        try:
+            return await response
+        finally:
+            if not response.done() or response.cancelled():
+                driver.inbound.drop(token)
+                driver.core.forget(token)
 
     async def create_snapshot(
         self,
@@ -111,8 +247,49 @@ class RaftNode:
         False where there is one already, or the log starts behind it. `epoch` is that of the last
         record in it. `values` is consumed in another thread. Raises StorageError.
         """
-        raise NotImplementedError
+        driver = self._running_driver()
+        writer = driver.log.create_snapshot(
+            SnapshotId(end_offset, epoch), high_watermark=driver.applier.next_offset
+        )
+        if writer is None:
+            return False
+        history = driver.core.history
+        controls = SnapshotControls(
+            history.recorded_voters_at(end_offset), history.kraft_version_at(end_offset)
+        )
+        now_ms = self._clock.wall_ms()
+        await asyncio.get_running_loop().run_in_executor(
+            driver.executor,
+            lambda: write_snapshot(
+                writer,
+                controls=controls,
+                last_contained_log_timestamp_ms=last_contained_log_timestamp_ms,
+                values=values,
+                now_ms=now_ms,
+            ),
+        )
+        driver.core.snapshot_created(OffsetAndEpoch(end_offset, epoch))
+        return True
 
     async def clean_log(self) -> bool:
         """Drop snapshots and segments that retention allows to go; also runs every minute."""
-        raise NotImplementedError
+        driver = self._running_driver()
+        did_clean = clean(driver.log, now_ms=self._clock.wall_ms())
+        if did_clean:
+            driver.core.log_start_moved(driver.log.start_offset, snapshot_ids(driver.log))
+        return did_clean
+
+    async def _clean_now_and_then(self) -> None:
+        while not self.is_stopped:
+            await asyncio.sleep(CLEANING_INTERVAL_MS / 1000)
+            if self.is_stopped or self._driver is None:
+                return
+            try:
+                await self.clean_log()
+            except Exception as error:  # noqa: BLE001 - a disk that fails stops the replica
+                self._driver.fail(error)
+
+    def _running_driver(self) -> Driver:
+        if self._driver is None or self.is_stopped:
+            raise RaftStoppedError("the replica does not run")
+        return self._driver

@@ -1,0 +1,159 @@
+"""Control records of the metadata log, to and from the core's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kvorum.node.raft.translation.common import directory_id_of, replica_key
+from kvorum.raft.basics import Endpoint
+from kvorum.raft.effects import AppendEpochStart
+from kvorum.raft.messages import BatchSummary
+from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
+from kvorum.wire.messages.leader_change_message import (
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+)
+from kvorum.wire.messages.voters_record import (
+    VotersRecord,
+    VotersRecordEndpoint,
+    VotersRecordKRaftVersionFeature,
+    VotersRecordVoter,
+)
+from kvorum.wire.records import (
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    build_control_batch,
+    decode_control_record,
+    read_batches,
+)
+
+
+class FetchedRecords(NamedTuple):
+    """Records of a response: their bytes, what is in them, and where each batch ends."""
+
+    data: memoryview
+    batches: tuple[BatchSummary, ...]
+    ends: tuple[int, ...]
+
+    def first(self, batch_count: int) -> memoryview:
+        """Return the bytes of the first batches."""
+        return self.data[: self.ends[batch_count - 1]]
+
+
+class QuorumControls(NamedTuple):
+    """The voter sets and kraft.versions in a batch, with their offsets."""
+
+    voters: tuple[tuple[int, VoterSet], ...]
+    kraft_versions: tuple[tuple[int, int], ...]
+
+
+def read_fetched(data: memoryview) -> FetchedRecords:
+    """Look through fetched records; raises CorruptBatchError for what is not to be stored.
+
+    A batch that is cut off at the end, because the response had to be small, is left out.
+    """
+    summaries: list[BatchSummary] = []
+    ends: list[int] = []
+    for batch in read_batches(data, is_cut_allowed=True):
+        batch.verify()
+        controls = quorum_controls(batch)
+        summaries.append(
+            BatchSummary(
+                base_offset=batch.base_offset,
+                last_offset=batch.last_offset,
+                epoch=batch.partition_leader_epoch,
+                voters=controls.voters,
+                kraft_versions=controls.kraft_versions,
+            )
+        )
+        ends.append(batch.position + batch.size)
+    return FetchedRecords(data, tuple(summaries), tuple(ends))
+
+
+def quorum_controls(batch: RecordBatch) -> QuorumControls:
+    """Return what a batch says of voters and kraft.version; raises CorruptBatchError."""
+    if not batch.is_control:
+        return QuorumControls((), ())
+    voters: list[tuple[int, VoterSet]] = []
+    versions: list[tuple[int, int]] = []
+    for record in batch.records():
+        message = decode_control_record(record).message
+        if isinstance(message, VotersRecord):
+            voters.append((record.offset, voter_set_of(message)))
+        elif isinstance(message, KRaftVersionRecord):
+            versions.append((record.offset, message.k_raft_version))
+    return QuorumControls(tuple(voters), tuple(versions))
+
+
+def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
+    """Return the control batch that begins a leader's epoch."""
+    leader_change = LeaderChangeMessage(
+        version=0,
+        leader_id=start.leader_id,
+        voters=[LeaderChangeMessageVoter(voter_id) for voter_id in start.voter_ids],
+        granting_voters=[LeaderChangeMessageVoter(voter_id) for voter_id in start.granting_ids],
+    )
+    controls = [ControlRecord(ControlRecordType.LEADER_CHANGE, leader_change)]
+    if start.voters is not None:
+        controls += quorum_control_records(start.kraft_version, start.voters)
+    return build_control_batch(
+        controls,
+        base_offset=start.base_offset,
+        epoch=start.epoch,
+        timestamp_ms=timestamp_ms,
+    )
+
+
+def quorum_control_records(kraft_version: int, voters: VoterSet | None) -> list[ControlRecord]:
+    """Return the records that say all of kraft.version and voters: none below version 1."""
+    if kraft_version < 1:
+        return []
+    version = KRaftVersionRecord(version=0, k_raft_version=kraft_version)
+    controls = [ControlRecord(ControlRecordType.KRAFT_VERSION, version)]
+    if voters is not None:
+        controls.append(ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(voters)))
+    return controls
+
+
+def voters_record_of(voters: VoterSet) -> VotersRecord:
+    """Return the record that holds a voter set."""
+    return VotersRecord(
+        version=0,
+        voters=[
+            VotersRecordVoter(
+                voter_id=voter.key.id,
+                voter_directory_id=directory_id_of(voter.key),
+                endpoints=[
+                    VotersRecordEndpoint(one.name, one.host, one.port) for one in voter.endpoints
+                ],
+                k_raft_version_feature=VotersRecordKRaftVersionFeature(
+                    voter.kraft_version_min, voter.kraft_version_max
+                ),
+            )
+            for voter in voters.voters
+        ],
+    )
+
+
+def voter_set_of(record: VotersRecord) -> VoterSet:
+    """Return the voter set in a record; raises CorruptBatchError where there cannot be such."""
+    try:
+        return VoterSet.of(
+            Voter(
+                key=replica_key(one.voter_id, one.voter_directory_id),
+                endpoints=_endpoints(one.endpoints),
+                kraft_version_min=one.k_raft_version_feature.min_supported_version,
+                kraft_version_max=one.k_raft_version_feature.max_supported_version,
+            )
+            for one in record.voters
+        )
+    except ValueError as error:
+        raise CorruptBatchError("VotersRecord", str(error)) from error
+
+
+def _endpoints(endpoints: Sequence[VotersRecordEndpoint]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(one.name.upper(), one.host, one.port) for one in endpoints)

@@ -1,0 +1,380 @@
+"""Does what the core says, step by step: persist, append, send, answer, tell.
+
+Effects wait in one queue. A write of the election record, or the installation of a snapshot, runs
+in a thread, and what is behind it in the queue waits for it; the event loop does not. The log is
+made durable in a thread too, one sync at a time: what is appended meanwhile shares the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kvorum.node.raft.applier import Applier, SnapshotReady
+from kvorum.node.raft.control_records import FetchedRecords, epoch_start_batch
+from kvorum.node.raft.directory import (
+    OpenedDirectory,
+    snapshot_controls,
+    snapshot_ids,
+    write_election,
+)
+from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.inbound import InboundRequests
+from kvorum.node.raft.listener import CommittedBatch, RaftListener
+from kvorum.node.raft.peer_links import PeerLinks, PeerResult
+from kvorum.node.raft.settings import Clock, RaftSettings
+from kvorum.node.raft.snapshot_files import check_and_freeze
+from kvorum.raft import OffsetAndEpoch, RaftCore
+from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
+from kvorum.raft.effects import (
+    Answer,
+    AppendDownload,
+    AppendEpochStart,
+    AppendFetched,
+    AppendProposal,
+    BeginDownload,
+    Committed,
+    DropDownload,
+    Effect,
+    Effects,
+    InstallDownload,
+    LeaderChanged,
+    LeadershipGained,
+    LeadershipLost,
+    PeerRefused,
+    Send,
+    ShutdownComplete,
+    TruncateLog,
+    WriteElection,
+)
+from kvorum.storage.errors import CorruptSnapshotError
+from kvorum.storage.names import OffsetAndEpoch as SnapshotId
+from kvorum.storage.snapshots import RawSnapshotWriter
+from kvorum.wire.records import build_data_batch
+
+_LOG = logging.getLogger(__name__)
+
+
+class Driver:
+    """Owns one core and everything it has effects on. Not to be used from another thread."""
+
+    def __init__(
+        self,
+        settings: RaftSettings,
+        *,
+        core: RaftCore,
+        opened: OpenedDirectory,
+        listener: RaftListener,
+        clock: Clock,
+    ) -> None:
+        self.core = core
+        self.log = opened.log
+        self.applier = Applier(opened.log, listener)
+        self.inbound = InboundRequests(opened.log)
+        self.shutdown_complete = asyncio.Event()
+        self.failure: Exception | None = None
+        self.executor = ThreadPoolExecutor(2, f"raft-{settings.node_id}")
+        self._election_file = opened.election_file
+        self._listener = listener
+        self._clock = clock
+        self._links = PeerLinks(settings, clock=clock, on_result=self._on_result)
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Effect | WriteElection] = deque()
+        self._proposals: dict[int, Sequence[bytes]] = {}
+        self._results: dict[int, PeerResult] = {}
+        self._download: RawSnapshotWriter | None = None
+        self._barrier: asyncio.Task[None] | None = None
+        self._flush: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+        self._is_pumping = False
+        self._is_closed = False
+        self._refusals: dict[int, str] = {}
+
+    def now(self) -> float:
+        """Return the time the core goes by."""
+        return self._clock.monotonic_ms()
+
+    def begin(self, effects: Effects) -> None:
+        """Tell the listener the latest snapshot, and do the first effects."""
+        latest = self.log.snapshots.latest()
+        if latest is not None and (latest.offset, latest.epoch) != BOOTSTRAP_SNAPSHOT_ID:
+            self.applier.add(SnapshotReady(latest))
+        self.run(effects)
+
+    def run(self, effects: Effects) -> None:
+        """Do the effects of a verb, behind those of the verbs before it."""
+        self._queue.extend(effects.at_once)
+        if effects.write is not None:
+            self._queue.append(effects.write)
+        self._queue.extend(effects.after_write)
+        self._pump()
+
+    def propose(self, values: Sequence[bytes], *, epoch: int) -> int:
+        """Append records; return the first offset. Raises NotLeadingError."""
+        base_offset, effects = self.core.propose(self.now(), epoch=epoch, count=len(values))
+        self._proposals[base_offset] = values
+        self.run(effects)
+        return base_offset
+
+    async def close(self) -> None:
+        """Stop, and leave the directory clean."""
+        self._is_closed = True
+        self._stop_timer()
+        self.inbound.fail_all(RaftStoppedError("the replica is being closed"))
+        await self._links.close()
+        for task in (self._barrier, self._flush):
+            if task is not None:
+                await asyncio.gather(task, return_exceptions=True)
+        if self._download is not None:
+            self._download.abort()
+        if self.failure is None:
+            self.applier.stop()
+        try:
+            await self._loop.run_in_executor(self.executor, self.log.close)
+        finally:
+            self.executor.shutdown(wait=False)
+
+    def fail(self, error: Exception) -> None:
+        """Stop for good because of `error`: the disk, the listener, or an invariant failed."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        _LOG.error("The replica of the metadata log stops: %s", error, exc_info=error)
+        self._stop_timer()
+        self._queue.clear()
+        self.inbound.fail_all(RaftStoppedError(f"the replica has stopped: {error}"))
+        self.shutdown_complete.set()
+        self._listener.on_failure(error)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is done any more."""
+        return self._is_closed or self.failure is not None
+
+    def _pump(self) -> None:
+        """Do what is queued, up to the next thing to wait for; then arm the timer."""
+        if self._is_pumping or self.is_stopped:
+            return
+        self._is_pumping = True
+        try:
+            while self._barrier is None and self._do_next():
+                pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, the replica must not go on
+            self.fail(error)
+        finally:
+            self._is_pumping = False
+        if not self.is_stopped:
+            self._arm_timer()
+
+    def _do_next(self) -> bool:
+        """Do one thing; tell whether to go on with the next at once."""
+        if self._queue:
+            effect = self._queue.popleft()
+            if isinstance(effect, WriteElection):
+                self._barrier = self._start(self._write_election(effect))
+            elif isinstance(effect, InstallDownload):
+                self._barrier = self._start(self._install(effect.snapshot_id))
+            else:
+                self._do(effect)
+            return True
+        if not self.applier.has_work:
+            return False
+        self.applier.step()
+        if self.applier.has_work and not self._queue:
+            # A long way to go: let others have their turn.
+            self._loop.call_soon(self._pump)
+            return False
+        return True
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._links.send(effect)
+            case Answer():
+                self.inbound.answer(effect, now_ms=self._clock.wall_ms())
+            case AppendProposal():
+                self._append_proposal(effect)
+            case AppendEpochStart():
+                batch = epoch_start_batch(effect, timestamp_ms=self._clock.wall_ms())
+                self._append(batch)
+            case AppendFetched():
+                self._append(self._fetched(effect.number).first(effect.batch_count))
+            case TruncateLog():
+                self._truncate(effect.end_offset)
+            case Committed() | LeadershipGained() | LeadershipLost() | LeaderChanged():
+                self.applier.add(effect)
+            case ShutdownComplete():
+                self.shutdown_complete.set()
+            case PeerRefused():
+                self._note_refusal(effect)
+            case _:
+                self._do_download(effect)
+
+    def _do_download(self, effect: Effect) -> None:
+        match effect:
+            case BeginDownload():
+                self._drop_download()
+                self._download = self.log.snapshots.create(SnapshotId(*effect.snapshot_id))
+            case AppendDownload():
+                part = self._results.pop(effect.number).snapshot_part
+                if self._download is not None:
+                    self._download.append(part)
+            case DropDownload():
+                self._drop_download()
+            case _:
+                raise TypeError(f"{effect} is no effect")
+
+    def _drop_download(self) -> None:
+        if self._download is not None:
+            self._download.abort()
+            self._download = None
+
+    def _append_proposal(self, effect: AppendProposal) -> None:
+        values = self._proposals.pop(effect.base_offset)
+        now_ms = self._clock.wall_ms()
+        batch = build_data_batch(
+            values, base_offset=effect.base_offset, epoch=effect.epoch, timestamp_ms=now_ms
+        )
+        self._append(batch)
+        self.applier.remember(
+            CommittedBatch(
+                base_offset=effect.base_offset,
+                last_offset=effect.base_offset + effect.count - 1,
+                epoch=effect.epoch,
+                append_timestamp_ms=now_ms,
+                values=tuple(values),
+                is_control=False,
+                size_bytes=len(batch),
+            )
+        )
+
+    def _fetched(self, number: int) -> FetchedRecords:
+        records = self._results.pop(number).records
+        if records is None:
+            raise TypeError("records to append came with no response to a fetch")
+        return records
+
+    def _append(self, batches: bytes | memoryview) -> None:
+        self.log.append(batches)
+        if self._flush is None:
+            self._flush = self._start(self._flush_until_durable())
+
+    def _truncate(self, end_offset: int) -> None:
+        self.applier.forget_from(end_offset)
+        reached = self.log.truncate_to(end_offset, now_ms=self._clock.wall_ms())
+        if reached != end_offset:
+            self.run(self.core.log_truncated(self.now(), reached))
+
+    def _note_refusal(self, effect: PeerRefused) -> None:
+        """Say once, not at every try, what is the matter with a peer."""
+        destination = effect.destination
+        if self._refusals.get(destination.id) != effect.reason:
+            self._refusals[destination.id] = effect.reason
+            where = f"{destination.host}:{destination.port}"
+            _LOG.info("No use from %s (node %d): %s", where, destination.id, effect.reason)
+
+    def _on_result(self, number: int, result: PeerResult) -> None:
+        """Take in what came of a request to a peer."""
+        if self.is_stopped:
+            return
+        if result.records is not None or result.snapshot_part:
+            self._results[number] = result
+        effects = self.core.receive_response(self.now(), number=number, response=result.response)
+        if not _uses_result(effects, number):
+            self._results.pop(number, None)
+        self.run(effects)
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run something in the background; its failure is the replica's."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error)
+
+        return self._loop.create_task(guarded())
+
+    async def _write_election(self, write: WriteElection) -> None:
+        await self._in_thread(lambda: write_election(self._election_file, write))
+        self._barrier = None
+        self._pump()
+
+    async def _flush_until_durable(self) -> None:
+        """Make the log durable, again and again while something was appended meanwhile."""
+        try:
+            while self.log.durable_offset < self.log.end_offset and not self.is_stopped:
+                await self._in_thread(self.log.flush)
+                if self.is_stopped:
+                    return
+                # The log may have been truncated meanwhile: what it says now is what counts.
+                self.run(self.core.log_durable(self.now(), self.log.durable_offset))
+        finally:
+            self._flush = None
+
+    async def _install(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Let a fetched snapshot take the place of the log, if it is one."""
+        writer, self._download = self._download, None
+        try:
+            if writer is None:
+                raise CorruptSnapshotError("there is no snapshot being fetched")
+            fetched = writer
+            await self._in_thread(lambda: check_and_freeze(fetched))
+        except CorruptSnapshotError as error:
+            _LOG.warning("The leader's snapshot is of no use: %s", error)
+            effects = self.core.snapshot_refused(self.now(), snapshot_id)
+        else:
+            effects = self._begin_behind(snapshot_id)
+        self._barrier = None
+        self.run(effects)
+
+    def _begin_behind(self, snapshot_id: OffsetAndEpoch) -> Effects:
+        stored_id, now_ms = SnapshotId(*snapshot_id), self._clock.wall_ms()
+        if not self.log.truncate_to_latest_snapshot(now_ms=now_ms):
+            self.log.truncate_fully_to(snapshot_id.offset, now_ms=now_ms)
+        self.applier.forget_from(0)
+        controls = snapshot_controls(self.log, stored_id)
+        effects = self.core.snapshot_installed(
+            self.now(),
+            snapshot_id,
+            voters=controls.voters,
+            kraft_version=controls.kraft_version,
+        )
+        self.core.log_start_moved(self.log.start_offset, snapshot_ids(self.log))
+        self.applier.add(SnapshotReady(stored_id))
+        return effects
+
+    async def _in_thread(self, work: Callable[[], object]) -> None:
+        await self._loop.run_in_executor(self.executor, work)
+
+    def _arm_timer(self) -> None:
+        deadline = self.core.next_deadline
+        if deadline == self._timer_at and self._timer is not None:
+            return
+        self._stop_timer()
+        self._timer_at = deadline
+        if deadline != float("inf"):
+            delay_ms = max(deadline - self.now(), 0)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._tick)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = None
+        if not self.is_stopped:
+            self.run(self.core.tick(self.now()))
+
+
+def _uses_result(effects: Effects, number: int) -> bool:
+    """Tell whether an effect needs the bytes that came with a response."""
+    return any(
+        isinstance(effect, AppendFetched | AppendDownload) and effect.number == number
+        for effect in (*effects.at_once, *effects.after_write)
+    )

@@ -1,0 +1,172 @@
+"""Requests of peers that wait for the core's answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.translation import (
+    begin_quorum_epoch,
+    describe_quorum,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    vote,
+)
+from kvorum.raft import messages as core
+from kvorum.raft.effects import Answer
+from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.names import OffsetAndEpoch
+from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.vote import VoteRequest
+from kvorum.wire.primitives import Message
+
+ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""No answer carries more, whatever is asked for, unless a single batch is bigger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """A request, how it came, and where its response goes."""
+
+    request: Message
+    version: int
+    listener_name: str
+    response: asyncio.Future[Message]
+
+
+def read_request(request: Message, *, cluster_id: str) -> core.Request | Message:
+    """Return the core's form of a request, or the response that refuses it."""
+    match request:
+        case VoteRequest():
+            return vote.read_request(request, cluster_id=cluster_id)
+        case BeginQuorumEpochRequest():
+            return begin_quorum_epoch.read_request(request, cluster_id=cluster_id)
+        case EndQuorumEpochRequest():
+            return end_quorum_epoch.read_request(request, cluster_id=cluster_id)
+        case FetchRequest():
+            return fetch.read_request(request, cluster_id=cluster_id)
+        case FetchSnapshotRequest():
+            return fetch_snapshot.read_request(request, cluster_id=cluster_id)
+        case DescribeQuorumRequest():
+            return describe_quorum.read_request(request)
+        case _:
+            raise TypeError(f"{request.NAME} is not for the quorum")
+
+
+class InboundRequests:
+    """Gives out tokens, and makes responses of the answers that come under them."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self._log = log
+        self._waiting: dict[int, _Waiting] = {}
+        self._next_token = 1
+
+    def add(
+        self, request: Message, *, version: int, listener_name: str
+    ) -> tuple[int, asyncio.Future[Message]]:
+        """Note a request; return its token and the response to be."""
+        token = self._next_token
+        self._next_token += 1
+        response: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = _Waiting(
+            request=request, version=version, listener_name=listener_name, response=response
+        )
+        return token, response
+
+    def drop(self, token: int) -> None:
+        """Forget a request that nobody waits for any more."""
+        self._waiting.pop(token, None)
+
+    def answer(self, answer: Answer, *, now_ms: int) -> None:
+        """Give the response that an answer stands for; `now_ms` is the wall clock."""
+        waiting = self._waiting.pop(answer.token, None)
+        if waiting is not None and not waiting.response.done():
+            waiting.response.set_result(self._response(waiting, answer.response, now_ms))
+
+    def fail_all(self, error: RaftStoppedError) -> None:
+        """Fail every request that waits."""
+        for waiting in self._waiting.values():
+            if not waiting.response.done():
+                waiting.response.set_exception(error)
+        self._waiting.clear()
+
+    def _response(self, waiting: _Waiting, answer: core.Response, now_ms: int) -> Message:
+        version, listener_name = waiting.version, waiting.listener_name
+        match answer:
+            case core.VoteResponse():
+                return vote.write_answer(answer, version=version, listener_name=listener_name)
+            case core.BeginQuorumEpochResponse():
+                return begin_quorum_epoch.write_answer(
+                    answer, version=version, listener_name=listener_name
+                )
+            case core.EndQuorumEpochResponse():
+                return end_quorum_epoch.write_answer(
+                    answer, version=version, listener_name=listener_name
+                )
+            case core.FetchResponse():
+                return fetch.write_answer(
+                    answer,
+                    version=version,
+                    listener_name=listener_name,
+                    records=self._records(answer),
+                )
+            case core.FetchSnapshotResponse():
+                read, part = self._snapshot_part(answer)
+                return fetch_snapshot.write_answer(
+                    read, version=version, listener_name=listener_name, part=part
+                )
+            case core.DescribeQuorumResponse():
+                request = waiting.request
+                assert isinstance(request, DescribeQuorumRequest)
+                return describe_quorum.write_answer(request, answer, version=version, now_ms=now_ms)
+
+    def _records(self, answer: core.FetchResponse) -> memoryview:
+        """Read the records of an answer; none where the log changed since it was given."""
+        if answer.read_from is None:
+            return memoryview(b"")
+        size = min(max(answer.bytes_max, 0), ANSWER_BYTES_MAX)
+        try:
+            return self._log.read(answer.read_from, size)
+        except OffsetOutOfRangeError:
+            return memoryview(b"")
+
+    def _snapshot_part(
+        self, answer: core.FetchSnapshotResponse
+    ) -> tuple[core.FetchSnapshotResponse, bytes]:
+        """Read a part of a snapshot; return the answer completed by it, or turned into an error."""
+        if answer.error is not core.Error.NONE:
+            return answer, b""
+        reader = self._log.snapshots.open(OffsetAndEpoch(*answer.snapshot_id))
+        if reader is None:
+            return _refused(answer, core.Error.SNAPSHOT_NOT_FOUND), b""
+        try:
+            if answer.position >= reader.size:
+                return _refused(answer, core.Error.POSITION_OUT_OF_RANGE), b""
+            size = min(max(answer.bytes_max, 0), ANSWER_BYTES_MAX)
+            part = reader.read_at(answer.position, size)
+            return (
+                core.FetchSnapshotResponse(
+                    error=core.Error.NONE,
+                    leader=answer.leader,
+                    snapshot_id=answer.snapshot_id,
+                    position=answer.position,
+                    size=reader.size,
+                    part_size=len(part),
+                ),
+                part,
+            )
+        finally:
+            reader.close()
+
+
+def _refused(answer: core.FetchSnapshotResponse, error: core.Error) -> core.FetchSnapshotResponse:
+    return core.FetchSnapshotResponse(
+        error=error, leader=answer.leader, snapshot_id=answer.snapshot_id
+    )

@@ -1,0 +1,103 @@
+"""DescribeQuorum (55); only answered, never asked by a replica."""
+
+from __future__ import annotations
+
+from kvorum.node.raft.translation import common
+from kvorum.raft import messages as core
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseListener,
+    DescribeQuorumResponseNode,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+    DescribeQuorumResponseTopicData,
+)
+
+_NODES_VERSION = 2
+_UNKNOWN = -1
+
+
+def read_request(
+    request: DescribeQuorumRequest,
+) -> core.DescribeQuorumRequest | DescribeQuorumResponse:
+    """Return the core's form of a request, or its refusal."""
+    if common.only_partition(request.topics) is None:
+        return refusal(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return core.DescribeQuorumRequest()
+
+
+def refusal(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
+    """Return the response that has the same error for every partition that was asked for."""
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponseTopicData(
+                topic.topic_name,
+                [
+                    DescribeQuorumResponsePartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=error,
+                        error_message=error.default_message,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def write_answer(
+    request: DescribeQuorumRequest,
+    answer: core.DescribeQuorumResponse,
+    *,
+    version: int,
+    now_ms: int,
+) -> DescribeQuorumResponse:
+    """Return the response that an answer stands for; `now_ms` is the wall clock."""
+    if answer.error is not core.Error.NONE:
+        return refusal(request, ErrorCode(answer.error))
+    known = answer.high_watermark
+    partition = DescribeQuorumResponsePartitionData(
+        partition_index=common.METADATA_PARTITION,
+        leader_id=common.leader_id_of(answer.leader),
+        leader_epoch=answer.leader.epoch,
+        high_watermark=_UNKNOWN if known is None else known,
+        current_voters=[_state(one, version=version, now_ms=now_ms) for one in answer.voters],
+        observers=[_state(one, version=version, now_ms=now_ms) for one in answer.observers],
+    )
+    response = DescribeQuorumResponse(
+        topics=[DescribeQuorumResponseTopicData(common.METADATA_TOPIC, [partition])]
+    )
+    if version >= _NODES_VERSION:
+        response.nodes = [
+            DescribeQuorumResponseNode(
+                voter.key.id,
+                [
+                    DescribeQuorumResponseListener(one.name, one.host, one.port)
+                    for one in voter.endpoints
+                ],
+            )
+            for voter in answer.voter_endpoints.voters
+        ]
+    return response
+
+
+def _state(
+    progress: core.ReplicaProgress, *, version: int, now_ms: int
+) -> DescribeQuorumResponseReplicaState:
+    end = progress.log_end_offset
+    state = DescribeQuorumResponseReplicaState(
+        replica_id=progress.key.id,
+        log_end_offset=_UNKNOWN if end is None else end,
+        last_fetch_timestamp=_time(progress.last_fetch_age_ms, now_ms),
+        last_caught_up_timestamp=_time(progress.last_caught_up_age_ms, now_ms),
+    )
+    if version >= _NODES_VERSION:
+        state.replica_directory_id = common.directory_id_of(progress.key)
+    return state
+
+
+def _time(age_ms: float | None, now_ms: int) -> int:
+    return _UNKNOWN if age_ms is None else now_ms - int(age_ms)
