@@ -1,0 +1,1 @@
+"""What ``kvorum dump-log`` prints, one module for each kind of file and of content."""

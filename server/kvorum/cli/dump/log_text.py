@@ -1,0 +1,147 @@
+"""Batches and records of a segment or a snapshot, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kvorum.cli.dump.json_text import json_text
+from kvorum.cli.dump.payloads import Decoder
+from kvorum.wire.errors import BatchTooLargeError
+from kvorum.wire.json_form import to_json
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.records import (
+    ControlRecordType,
+    Record,
+    RecordBatch,
+    decode_control_record,
+    read_batches,
+)
+
+UNLIMITED_BYTES = 2**31 - 1
+_SEQUENCE_MASK = 0x7FFF_FFFF
+# Room for what a batch unpacks to, tried in steps: all of it at once would be 2 GiB for each.
+_UNPACKED_BYTES_STEPS = (2**20, 2**24, 2**28, 2**31 - 1)
+_INDENT = "|"
+# LeaderChange alone has a colon.
+_CONTROL_TITLES = MappingProxyType(
+    {
+        ControlRecordType.LEADER_CHANGE: "LeaderChange:",
+        ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeader",
+        ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooter",
+        ControlRecordType.KRAFT_VERSION: "KRaftVersion",
+        ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
+    }
+)
+
+
+@dataclass(slots=True)
+class LogDump:
+    """How a log is printed, and what was noticed on the way.
+
+    `decoder` is None where contents are not printed. `gaps` are pairs of offsets that follow each
+    other in the file but not in number; the first is -1 before the first record.
+    """
+
+    file_name: str
+    is_deep: bool = False
+    decoder: Decoder | None = None
+    skips_metadata: bool = False
+    bytes_max: int = UNLIMITED_BYTES
+    gaps: list[tuple[int, int]] | None = None
+
+    def lines(self, data: memoryview) -> Iterator[str]:
+        """Yield one line for each batch, and below it one for each record if asked for."""
+        self.gaps = []
+        previous, valid_bytes = -1, 0
+        shown = data[: self.bytes_max]
+        for batch in read_batches(shown, is_cut_allowed=True):
+            yield batch_line(batch)
+            if self.is_deep:
+                for record in all_records(batch):
+                    if record.offset != previous + 1:
+                        self.gaps.append((previous, record.offset))
+                    previous = record.offset
+                    yield self._record_line(batch, record)
+            valid_bytes = batch.position + batch.size
+        trailing = len(shown) - valid_bytes
+        if trailing > 0 and self.bytes_max == UNLIMITED_BYTES:
+            yield f"Found {trailing} invalid bytes at the end of {self.file_name}"
+
+    def _record_line(self, batch: RecordBatch, record: Record) -> str:
+        line = "" if self.skips_metadata else record_text(batch, record)
+        if self.decoder is None or batch.is_control:
+            return line
+        payload = self.decoder(record)
+        prefix = f"{_INDENT} " if self.skips_metadata else " "
+        if payload.key is not None:
+            line += f"{prefix}key: {payload.key}"
+            prefix = " "
+        if payload.value is not None:
+            line += f"{prefix}payload: {payload.value}"
+        return line
+
+
+def all_records(batch: RecordBatch) -> Iterator[Record]:
+    """Return the records of a batch, however much they unpack to."""
+    for bytes_max in _UNPACKED_BYTES_STEPS[:-1]:
+        with suppress(BatchTooLargeError):
+            return batch.records(bytes_max)
+    return batch.records(_UNPACKED_BYTES_STEPS[-1])
+
+
+def batch_line(batch: RecordBatch) -> str:
+    """Return what the header of a batch says."""
+    horizon = batch.delete_horizon_ms
+    horizon_text = "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]"
+    return (
+        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} "
+        f"count: {batch.record_count} baseSequence: {batch.base_sequence} "
+        f"lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
+        f"producerEpoch: {batch.producer_epoch} "
+        f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
+        f"isTransactional: {_boolean(batch.is_transactional)} "
+        f"isControl: {_boolean(batch.is_control)} deleteHorizonMs: {horizon_text} "
+        f"position: {batch.position} {_time_name(batch)}: {batch.max_timestamp} "
+        f"size: {batch.size} magic: {batch.magic} "
+        f"compresscodec: {batch.compression.name.lower()} crc: {batch.crc} "
+        f"isvalid: {_boolean(batch.is_valid)}"
+    )
+
+
+def record_text(batch: RecordBatch, record: Record) -> str:
+    """Return what a record is, without its contents; of a control record also what it says."""
+    sequence = -1
+    if batch.base_sequence >= 0:
+        sequence = (batch.base_sequence + record.offset - batch.base_offset) & _SEQUENCE_MASK
+    keys = ",".join(key for key, _ in record.headers)
+    text = (
+        f"{_INDENT} offset: {record.offset} {_time_name(batch)}: {record.timestamp} "
+        f"keySize: {_size(record.key)} valueSize: {_size(record.value)} sequence: {sequence} "
+        f"headerKeys: [{keys}]"
+    )
+    return f"{text} {control_text(record)}" if batch.is_control else text
+
+
+def control_text(record: Record) -> str:
+    """Return what a control record says."""
+    control = decode_control_record(record)
+    message = control.message
+    if isinstance(message, EndTxnMarker):
+        return f"endTxnMarker: {control.type.name} coordinatorEpoch: {message.coordinator_epoch}"
+    version = int(getattr(message, "version", 0))
+    return f"{_CONTROL_TITLES[control.type]} {json_text(to_json(message, version))}"
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _time_name(batch: RecordBatch) -> str:
+    return "LogAppendTime" if batch.is_log_append_time else "CreateTime"
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

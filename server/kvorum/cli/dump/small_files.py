@@ -1,0 +1,184 @@
+"""Files beside a segment: its two indexes, the aborted transactions, the producers' state."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from kvorum.cli.dump.log_text import all_records
+from kvorum.wire.errors import WireError
+from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
+from kvorum.wire.records import RecordBatch, read_batches
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+_ABORTED_TRANSACTION = struct.Struct(">hqqqq")
+_SNAPSHOT_VERSION = struct.Struct(">h")
+_SNAPSHOT_CRC_END = 6
+_SEQUENCE_MASK = 0x7FFF_FFFF
+_NO_TIMESTAMP = -1
+
+
+class DamagedFileError(ValueError):
+    """A file that breaks the rules of its format; the text says which."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Where an index and its log differ, as pairs of what each of them says."""
+
+    offset_mismatches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    time_mismatches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    unordered_times: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    missing_offsets: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+
+def offset_entries(data: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return the entries of an offset index: offset and position."""
+    whole = len(data) - len(data) % _OFFSET_ENTRY.size
+    return [
+        (base_offset + relative, position)
+        for relative, position in _OFFSET_ENTRY.iter_unpack(data[:whole])
+    ]
+
+
+def time_entries(data: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return the entries of a time index: timestamp and offset."""
+    whole = len(data) - len(data) % _TIME_ENTRY.size
+    return [
+        (timestamp, base_offset + relative)
+        for timestamp, relative in _TIME_ENTRY.iter_unpack(data[:whole])
+    ]
+
+
+def check_offset_index(data: bytes, base_offset: int, name: str) -> None:
+    """Raise DamagedFileError for what makes a broker rebuild an offset index."""
+    entries = offset_entries(data, base_offset)
+    if entries and entries[-1][0] < base_offset:
+        raise DamagedFileError(
+            f"Corrupt index found, index file ({name}) has non-zero size but the last offset is "
+            f"{entries[-1][0]} which is less than the base offset {base_offset}."
+        )
+    _check_length(data, _OFFSET_ENTRY.size, name)
+
+
+def check_time_index(data: bytes, base_offset: int, name: str) -> None:
+    """Raise DamagedFileError for what makes a broker rebuild a time index."""
+    entries = time_entries(data, base_offset)
+    if entries and entries[-1][0] < entries[0][0]:
+        raise DamagedFileError(
+            f"Corrupt time index found, time index file ({name}) has non-zero size but the last "
+            f"timestamp is {entries[-1][0]} which is less than the first timestamp {entries[0][0]}"
+        )
+    if entries and entries[-1][1] < base_offset:
+        raise DamagedFileError(
+            f"Corrupt time index found, time index file ({name}) has non-zero size but the last "
+            f"offset is {entries[-1][1]} which is less than the first offset {base_offset}"
+        )
+    _check_length(data, _TIME_ENTRY.size, name)
+
+
+def _check_length(data: bytes, entry_size: int, name: str) -> None:
+    if len(data) % entry_size != 0:
+        raise DamagedFileError(
+            f"Corrupt index found, index file ({name}) has a size of {len(data)} bytes, which is "
+            f"not a multiple of {entry_size}"
+        )
+
+
+def offset_index_lines(
+    data: bytes, log: memoryview, *, base_offset: int, findings: Findings
+) -> Iterator[str]:
+    """Yield the entries of an offset index, each compared with the batch it points at."""
+    for number, (offset, position) in enumerate(offset_entries(data, base_offset)):
+        # An index is made longer than it is filled: the rest are zeros.
+        if offset == base_offset and number > 0:
+            return
+        batch = next(read_batches(log[position:], is_cut_allowed=True), None)
+        if batch is None:
+            raise DamagedFileError(f"no batch at position {position}, where offset {offset} points")
+        if batch.last_offset != offset:
+            findings.offset_mismatches.append((offset, batch.last_offset))
+        yield f"offset: {offset} position: {position}"
+
+
+def time_index_lines(
+    data: bytes, offsets: bytes, log: memoryview, *, base_offset: int, findings: Findings
+) -> Iterator[str]:
+    """Yield the entries of a time index, each compared with the batch its offset is in."""
+    places = offset_entries(offsets, base_offset)
+    previous = _NO_TIMESTAMP
+    for number, (timestamp, offset) in enumerate(time_entries(data, base_offset)):
+        if offset == base_offset and number > 0:
+            return
+        position = max((place for known, place in places if known <= offset), default=0)
+        batch = _batch_at(log[position:], offset)
+        if batch is None or batch.last_offset != offset:
+            found = -1 if batch is None else batch.last_offset
+            findings.missing_offsets.append((offset, found))
+        else:
+            _compare_time(batch, timestamp, previous, findings)
+        yield f"timestamp: {timestamp} offset: {offset}"
+        previous = timestamp
+
+
+def _batch_at(log: memoryview, offset: int) -> RecordBatch | None:
+    batches = read_batches(log, is_cut_allowed=True)
+    return next((batch for batch in batches if batch.last_offset >= offset), None)
+
+
+def _compare_time(batch: RecordBatch, timestamp: int, previous: int, findings: Findings) -> None:
+    latest = max((record.timestamp for record in all_records(batch)), default=_NO_TIMESTAMP)
+    if latest != timestamp:
+        findings.time_mismatches.append((timestamp, latest))
+    if previous >= timestamp:
+        findings.unordered_times.append((timestamp, previous))
+
+
+def transaction_index_lines(data: bytes) -> Iterator[str]:
+    """Yield the aborted transactions of a segment."""
+    whole = len(data) - len(data) % _ABORTED_TRANSACTION.size
+    for version, producer, first, last, stable in _ABORTED_TRANSACTION.iter_unpack(data[:whole]):
+        yield (
+            f"version: {version} producerId: {producer} firstOffset: {first} lastOffset: {last} "
+            f"lastStableOffset: {stable}"
+        )
+
+
+def producer_snapshot_lines(data: bytes) -> Iterator[str]:
+    """Yield the producers of a snapshot of their state; DamagedFileError before the first line."""
+    try:
+        version = int(_SNAPSHOT_VERSION.unpack_from(data)[0])
+        if version != 1:
+            raise DamagedFileError(f"Snapshot contained an unknown file version {version}")
+        snapshot, _ = ProducerSnapshot.decode_from(data, _SNAPSHOT_VERSION.size, version)
+    except (DamagedFileError, WireError, struct.error) as error:
+        raise DamagedFileError(f"Snapshot failed schema validation: {error}") from error
+    computed = crc32c(data[_SNAPSHOT_CRC_END:])
+    if snapshot.crc != computed:
+        raise DamagedFileError(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {snapshot.crc}. Computed "
+            f"crc: {computed}"
+        )
+    yield from map(_producer_line, snapshot.producer_entries)
+
+
+def _producer_line(entry: ProducerSnapshotProducerEntry) -> str:
+    first = entry.current_txn_first_offset
+    first_text = f"OptionalLong[{first}]" if first >= 0 else "OptionalLong.empty"
+    line = (
+        f"producerId: {entry.producer_id} producerEpoch: {entry.epoch} "
+        f"coordinatorEpoch: {entry.coordinator_epoch} currentTxnFirstOffset: {first_text} "
+        f"lastTimestamp: {entry.timestamp}"
+    )
+    if entry.last_offset < 0:
+        return line
+    first_sequence = (entry.last_sequence - entry.offset_delta) & _SEQUENCE_MASK
+    return (
+        f"{line} firstSequence: {first_sequence} lastSequence: {entry.last_sequence} "
+        f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} "
+        f"timestamp: {entry.timestamp}"
+    )
