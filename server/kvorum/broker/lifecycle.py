@@ -1,0 +1,206 @@
+"""A broker's life as its controller sees it: registered, caught up, unfenced, stopped (KIP-631).
+
+Pure: `due` says what to send now, the `on_…` verbs take in what came of it, and `next_due_ms` says
+when to ask again. At most one request is under way at a time.
+
+::
+
+    NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
+                      registered,  caught up,  unfenced,             told to stop
+                      (stopped before it ran: straight to SHUTTING_DOWN)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, unique
+
+from kvorum.metadata import directory_ids
+from kvorum.metadata.cluster_image import Endpoint
+from kvorum.metadata.features import VersionRange
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+    BrokerRegistrationResponse,
+)
+
+STARTING_INTERVAL_MS = 10
+"""Between heartbeats of a broker that has yet to catch up."""
+FIRST_SHUTDOWN_INTERVAL_MS = 50
+"""To the second heartbeat of a broker that wants to stop."""
+
+
+@unique
+class BrokerState(IntEnum):
+    """Where a broker stands; the numbers are those of Kafka's BrokerState metric."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdentity:
+    """What a broker registers as."""
+
+    node_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    listeners: tuple[Endpoint, ...]
+    supported_features: Mapping[str, VersionRange]
+    rack: str | None
+    directory_ids: tuple[bytes, ...]
+    previous_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalView:
+    """What the broker knows when it sends a heartbeat.
+
+    `metadata_offset` is the highest offset it has taken in; `cordoned_directories` None where the
+    cluster's metadata.version has no place for them.
+    """
+
+    metadata_offset: int
+    cordoned_directories: tuple[bytes, ...] | None
+
+
+class BrokerLifecycle:
+    """One incarnation of a broker."""
+
+    def __init__(
+        self, identity: BrokerIdentity, *, heartbeat_interval_ms: int, now_ms: float
+    ) -> None:
+        self.identity = identity
+        self.state = BrokerState.STARTING
+        self.epoch = -1
+        self.is_registered = False
+        self.next_due_ms: float | None = now_ms
+        """When `due` has something to send; None while a request is under way, or after the end."""
+        self._interval_ms = heartbeat_interval_ms
+        self._is_caught_up = False
+        self._has_asked_to_stop = False
+
+    def due(self, view: LocalView) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
+        """Return the request to send at `next_due_ms`; one of the `on_…` verbs must follow."""
+        self.next_due_ms = None
+        if not self.is_registered:
+            return self._registration()
+        return BrokerHeartbeatRequest(
+            broker_id=self.identity.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=view.metadata_offset,
+            want_fence=not self._is_caught_up,
+            want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            cordoned_log_dirs=(
+                list(view.cordoned_directories)
+                if self._is_caught_up and view.cordoned_directories is not None
+                else None
+            ),
+        )
+
+    def on_registration(self, response: BrokerRegistrationResponse, now_ms: float) -> None:
+        """Take in the answer to a registration."""
+        if response.error_code != ErrorCode.NONE:
+            self.on_failure(now_ms)
+            return
+        self.epoch = response.broker_epoch
+        self.is_registered = True
+        self._schedule(now_ms)
+
+    def on_heartbeat(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
+        """Take in the answer to a heartbeat, and move on where it says so."""
+        if response.error_code != ErrorCode.NONE:
+            self.on_failure(now_ms)
+            return
+        match self.state:
+            case BrokerState.STARTING:
+                self._after_starting(response, now_ms)
+            case BrokerState.RECOVERY if not response.is_fenced:
+                self.state = BrokerState.RUNNING
+                self._schedule(now_ms + self._interval_ms)
+            case BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+                self._after_asking_to_stop(response, now_ms)
+            case _:
+                self._schedule(now_ms + self._interval_ms)
+
+    def on_failure(self, now_ms: float) -> None:
+        """Note that a request got no answer, or an error: try again an interval later."""
+        self._schedule(now_ms + self._interval_ms)
+
+    def register_again(self, now_ms: float) -> None:
+        """Send the registration once more, because the log does not have all of it."""
+        self.is_registered = False
+        if self.next_due_ms is not None:
+            self._schedule(now_ms)
+
+    def begin_shutdown(self, now_ms: float) -> None:
+        """Ask the controller for leave to stop; a broker that does not run stops at once."""
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return
+        if self.state is not BrokerState.RUNNING:
+            self.end()
+            return
+        self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        if self.next_due_ms is not None:
+            self._schedule(now_ms)
+
+    def end(self) -> None:
+        """Stop without asking any more."""
+        self.state = BrokerState.SHUTTING_DOWN
+        self.next_due_ms = None
+
+    def _after_starting(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
+        if response.is_caught_up:
+            self.state = BrokerState.RECOVERY
+            self._is_caught_up = True
+            self._schedule(now_ms)
+        else:
+            self._schedule(now_ms + STARTING_INTERVAL_MS)
+
+    def _after_asking_to_stop(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
+        if response.should_shut_down:
+            self.end()
+        elif self._has_asked_to_stop:
+            self._schedule(now_ms + self._interval_ms)
+        else:
+            # The heartbeat before may have left before the wish to stop: ask soon.
+            self._has_asked_to_stop = True
+            self._schedule(now_ms + FIRST_SHUTDOWN_INTERVAL_MS)
+
+    def _schedule(self, at_ms: float) -> None:
+        if self.state is not BrokerState.SHUTTING_DOWN:
+            self.next_due_ms = at_ms
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        identity = self.identity
+        return BrokerRegistrationRequest(
+            broker_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=[
+                BrokerRegistrationRequestListener(
+                    name=endpoint.listener,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+                for endpoint in identity.listeners
+            ],
+            features=[
+                BrokerRegistrationRequestFeature(
+                    name=name, min_supported_version=range_.min, max_supported_version=range_.max
+                )
+                for name, range_ in identity.supported_features.items()
+            ],
+            rack=identity.rack,
+            log_dirs=sorted(identity.directory_ids, key=directory_ids.in_kafka_order),
+            previous_broker_epoch=identity.previous_epoch,
+        )

@@ -1,0 +1,105 @@
+"""The ``kvorum`` command: one module for each of its commands.
+
+A command's module has NAME, HELP, `configure(parser)` and `run(arguments) -> int`. Exit codes: 0
+all went well, 1 the operation failed, 2 wrong usage. An error is one line on stderr that says what,
+where and what to do; ``--debug`` adds the traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, Protocol, cast
+
+OK: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+COMMANDS: Final = {
+    "dev": "kvorum.cli.dev",
+    "server": "kvorum.cli.server",
+    "storage": "kvorum.cli.storage",
+    "pipeline": "kvorum.cli.pipeline",
+}
+"""The module of each command; only that of the command given is imported."""
+
+
+class Command(Protocol):
+    """What a command's module offers."""
+
+    NAME: str
+    HELP: str
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments."""
+        ...
+
+    def run(self, args: argparse.Namespace, /) -> int:
+        """Do it and return the exit code."""
+        ...
+
+
+class OperationError(Exception):
+    """A command cannot do what it was asked for; the text is one line."""
+
+
+class UsageError(Exception):
+    """A command was given arguments that make no sense; the text is one line."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parsed = _parser(arguments).parse_args(arguments)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else WRONG_USAGE
+    name = cast("str", parsed.command)
+    try:
+        return _load(name).run(parsed)
+    except UsageError as error:
+        return _complain(name, error, WRONG_USAGE, is_debugging=parsed.debug)
+    except KeyboardInterrupt as error:
+        return _complain(name, error or "interrupted", FAILED, is_debugging=parsed.debug)
+    except Exception as error:
+        return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser; of the commands, only the one that is asked for is complete."""
+    parser = argparse.ArgumentParser(
+        prog="kvorum", description="Apache Kafka's metadata quorum (KRaft) in Python."
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name in COMMANDS:
+        if asked is not None and asked != name:
+            commands.add_parser(name)
+            continue
+        command = _load(name)
+        command.configure(
+            commands.add_parser(name, help=command.HELP, description=f"{command.HELP.capitalize()}.")
+        )
+    return parser
+
+
+def _load(name: str) -> Command:
+    return cast("Command", importlib.import_module(COMMANDS[name]))
+
+
+def _told(error: Exception) -> str:
+    """Return an error in one line; one that nobody foresaw says what it is."""
+    text = " ".join(str(error).split())
+    if type(error).__module__.startswith("kvorum."):
+        return text
+    return f"{type(error).__name__}: {text} (this is a defect: --debug shows where)"
+
+
+def _complain(name: str, error: object, code: int, *, is_debugging: bool) -> int:
+    if is_debugging:
+        traceback.print_exc()
+    print(f"kvorum {name}: {error}", file=sys.stderr)
+    return code

@@ -1,0 +1,7 @@
+"""``python -m kvorum.cli``."""
+
+import sys
+
+from kvorum.cli import main
+
+sys.exit(main())

@@ -1,0 +1,66 @@
+"""``kvorum server``: run one node in the foreground, as kafka-server-start does."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kvorum.node.config import NodeConfig
+
+NAME: Final = "server"
+HELP: Final = "run one node: broker, controller or both, from a server.properties file"
+LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="the node's server.properties")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="put a value over the file's; may be given often",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the node until SIGTERM or SIGINT; 0 then."""
+    # Imported here: `kvorum --help` needs nothing of it.
+    from kvorum.node.config import (  # noqa: PLC0415
+        NodeConfig,
+        load_properties,
+        parse_overrides,
+    )
+    from kvorum.node.process import Node  # noqa: PLC0415
+    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415
+
+    set_up_logging()
+    properties = {**load_properties(args.file), **parse_overrides(args.override)}
+    config = NodeConfig.from_properties(properties)
+    log_remarks(config)
+
+    async def serve() -> None:
+        await run_until_stopped(Node(config))
+
+    run_in_loop(serve())
+    return 0
+
+
+def set_up_logging(level: int = logging.INFO) -> None:
+    """Have events logged on stderr, one line each."""
+    logging.basicConfig(stream=sys.stderr, level=level, format=LOG_FORMAT)
+
+
+def log_remarks(config: NodeConfig) -> None:
+    """Say once what is odd about the configuration."""
+    log = logging.getLogger(__name__)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    if config.known_but_unused:
+        log.info("Not acted on by kvorum: %s", ", ".join(config.known_but_unused))
+    if config.unknown:
+        log.warning("Unknown configuration keys: %s", ", ".join(config.unknown))

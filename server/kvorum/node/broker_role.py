@@ -1,0 +1,200 @@
+"""The broker role of a node: it registers, keeps in touch with the controller, and takes leave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.client_connection import NoCommonVersionError
+from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
+from kvorum.node.errors import NodeStartError
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import Clock
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerTimes:
+    """How patient the broker is, in milliseconds."""
+
+    heartbeat_interval_ms: int
+    registration_timeout_ms: int
+    shutdown_timeout_ms: int = 300_000
+
+
+class BrokerRole:
+    """Drives a `BrokerLifecycle` over the heartbeat channel."""
+
+    def __init__(
+        self,
+        identity: BrokerIdentity,
+        times: BrokerTimes,
+        *,
+        channel: ControllerChannel,
+        loader: MetadataLoader,
+        clock: Clock,
+        cordoned_directories: tuple[bytes, ...] = (),
+    ) -> None:
+        self._times = times
+        self._channel = channel
+        self._loader = loader
+        self._clock = clock
+        self._cordoned_directories = cordoned_directories
+        self._lifecycle = BrokerLifecycle(
+            identity,
+            heartbeat_interval_ms=times.heartbeat_interval_ms,
+            now_ms=clock.monotonic_ms(),
+        )
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        loader.subscribe(self._check_registration)
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker stands."""
+        return self._lifecycle.state
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch, -1 before the first registration."""
+        return self._lifecycle.epoch
+
+    async def start(self) -> None:
+        """Return once the broker runs and its own metadata says that it is unfenced.
+
+        Raises NodeStartError where it cannot register in time.
+        """
+        self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(lambda _: self._wake())
+        try:
+            async with asyncio.timeout(self._times.registration_timeout_ms / 1000):
+                await self._wait_until(lambda: self._lifecycle.is_registered)
+        except TimeoutError:
+            await self.abort()
+            raise NodeStartError(
+                f"The broker could not register with the active controller within "
+                f"{self._times.registration_timeout_ms} ms "
+                "(initial.broker.registration.timeout.ms). "
+                "Check that the controllers of the quorum run and can be reached"
+            ) from None
+        await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
+        await self._loader.wait_for(self._is_unfenced)
+
+    async def stop(self) -> None:
+        """Ask the controller for leave, wait for it, and end."""
+        self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
+        self._wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._times.shutdown_timeout_ms / 1000):
+                await self._wait_until(lambda: self.state is BrokerState.SHUTTING_DOWN)
+        await self.abort()
+
+    async def abort(self) -> None:
+        """End without asking the controller."""
+        self._lifecycle.end()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._channel.close()
+
+    async def _run(self) -> None:
+        while self._lifecycle.state is not BrokerState.SHUTTING_DOWN:
+            due_ms = self._lifecycle.next_due_ms
+            assert due_ms is not None
+            wait_ms = due_ms - self._clock.monotonic_ms()
+            if wait_ms > 0:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await self._changed.wait()
+                continue
+            await self._communicate()
+            self._wake()
+
+    async def _communicate(self) -> None:
+        """Send what is due and take in what comes of it."""
+        before = self._lifecycle.state
+        request = self._lifecycle.due(self._view())
+        try:
+            if isinstance(request, BrokerRegistrationRequest):
+                await self._register(request)
+            else:
+                await self._beat(request)
+        except (ControllerUnreachableError, NoCommonVersionError) as error:
+            _log.warning("The controller cannot be reached: %s", error)
+            self._lifecycle.on_failure(self._clock.monotonic_ms())
+        if self._lifecycle.state is not before:
+            _log.info("The broker is now %s", self._lifecycle.state.name)
+
+    async def _register(self, request: BrokerRegistrationRequest) -> None:
+        response = await self._channel.request(request, BrokerRegistrationResponse)
+        self._lifecycle.on_registration(response, self._clock.monotonic_ms())
+        if response.error_code == ErrorCode.NONE:
+            _log.info("Registered as broker %d with epoch %d", request.broker_id, self.epoch)
+        else:
+            _log.warning("The registration was refused: %s", _error_name(response.error_code))
+
+    async def _beat(self, request: BrokerHeartbeatRequest) -> None:
+        response = await self._channel.request(request, BrokerHeartbeatResponse)
+        self._lifecycle.on_heartbeat(response, self._clock.monotonic_ms())
+        if response.error_code != ErrorCode.NONE:
+            _log.warning("A heartbeat was refused: %s", _error_name(response.error_code))
+
+    def _view(self) -> LocalView:
+        version = self._loader.published.features.metadata_version
+        has_place = version is not None and version.supports_cordoned_log_dirs
+        return LocalView(
+            metadata_offset=self._loader.published_offset,
+            cordoned_directories=self._cordoned_directories if has_place else None,
+        )
+
+    def _is_unfenced(self, image: MetadataImage) -> bool:
+        broker = image.cluster.brokers.get(self._lifecycle.identity.node_id)
+        return broker is not None and broker.epoch == self.epoch and not broker.is_fenced
+
+    def _check_registration(self, image: MetadataImage) -> None:
+        """Register again where the log has this incarnation without its directories."""
+        version = image.features.metadata_version
+        broker = image.cluster.brokers.get(self._lifecycle.identity.node_id)
+        if (
+            version is not None
+            and version.supports_directory_assignment
+            and broker is not None
+            and broker.incarnation_id == self._lifecycle.identity.incarnation_id
+            and not broker.directories
+            and self._lifecycle.is_registered
+        ):
+            self._lifecycle.register_again(self._clock.monotonic_ms())
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            task = self._task
+            if task is not None and task.done():
+                task.result()
+            self._changed.clear()
+            await self._changed.wait()
+
+
+def _error_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

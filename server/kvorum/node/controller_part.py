@@ -1,0 +1,96 @@
+"""The controller role of a node, put together."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from kvorum.controller.settings import ControllerSettings
+from kvorum.node.controller_registration import ControllerRegistrar
+from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.controller_tasks import controller_tasks
+from kvorum.node.core import NodeCore
+from kvorum.node.dispatch import Dispatcher
+from kvorum.node.handlers.registry import controller_apis
+from kvorum.node.services import ControllerServices
+from kvorum.wire.uuid_text import random_uuid
+
+REGISTRATION_TIMEOUT_MS = 5_000
+
+
+class ControllerPart:
+    """Controller, its listeners, what it does by the clock, and its own registration."""
+
+    def __init__(self, core: NodeCore) -> None:
+        self._core = core
+        self._shell = ControllerShell(
+            _settings(core),
+            core.directories.bootstrap,
+            raft=core.raft,
+            loader=core.loader,
+            clock=core.clock,
+            random=core.random,
+        )
+        core.follower.shell = self._shell
+        self._tasks = controller_tasks(self._shell, core.config)
+        apis = controller_apis()
+        services = ControllerServices(
+            config=core.config,
+            cluster_id=core.directories.cluster_id,
+            raft=core.raft,
+            loader=core.loader,
+            shell=self._shell,
+            served=MappingProxyType(
+                {key: (api.min_version, api.max_version) for key, api in apis.items()}
+            ),
+        )
+        services.dispatcher = Dispatcher(apis, services)
+        self._servers = {
+            listener.name: core.server(listener.name, services.dispatcher)
+            for listener in core.config.listeners.controllers
+        }
+        self._registrar = ControllerRegistrar(
+            node_id=core.config.node_id,
+            incarnation_id=random_uuid(core.random),
+            listeners=core.controller_endpoints,
+            supported_features=core.supported_features,
+            channel=core.channel("registration", timeout_ms=REGISTRATION_TIMEOUT_MS),
+            loader=core.loader,
+        )
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the active controller."""
+        return self._shell.is_active
+
+    async def start(self) -> None:
+        """Take requests; the log must be open."""
+        for name, server in self._servers.items():
+            await server.start(self._core.sockets[name])
+        self._tasks.start()
+        self._registrar.start()
+
+    async def begin_stop(self) -> None:
+        """Stop what the controller does of itself; requests are still answered."""
+        await self._registrar.close()
+        await self._tasks.close()
+
+    async def stop(self) -> None:
+        """Refuse what waits and close every connection."""
+        self._shell.close()
+        for server in self._servers.values():
+            await server.stop()
+
+
+def _settings(core: NodeCore) -> ControllerSettings:
+    config = core.config
+    return ControllerSettings(
+        node_id=config.node_id,
+        cluster_id=core.directories.cluster_id,
+        quorum_voter_ids=tuple(voter.node_id for voter in config.quorum.voters),
+        partitions_default=config.topics.partitions_default,
+        replication_factor_default=config.topics.replication_factor_default,
+        is_topic_deletion_enabled=config.topics.is_delete_enabled,
+        session_timeout_ms=config.broker.session_timeout_ms,
+        supported_features=core.supported_features,
+        static_configs=config.texts,
+    )

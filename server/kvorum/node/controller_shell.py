@@ -1,0 +1,220 @@
+"""The active controller in its process: one order of events, and answers that wait for commits.
+
+A write goes through these steps: the controller makes records and an answer out of the pending
+image; the records are folded into the pending image and proposed to the log; when they are
+committed, the answer leaves. Losing the leadership drops the pending image for the committed one
+and refuses what was still waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeVar
+
+from kvorum.controller.activation import activation_records
+from kvorum.metadata.request_error import RequestError
+from kvorum.controller.requests import handle
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.sessions import BrokerSessions
+from kvorum.controller.settings import ControllerContext, ControllerSettings
+from kvorum.metadata.bootstrap import BootstrapMetadata
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.node.deferred import DeferredAnswers
+from kvorum.node.errors import NotControllerError
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import Clock, NotLeaderError, ProposalTooLargeError, RaftNode
+from kvorum.node.request import IncomingRequest
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kvorum.wire.primitives import Message
+
+RECORDS_PER_BATCH_MAX = 10_000
+Answer = TypeVar("Answer")
+Task = Callable[[MetadataImage, ControllerContext], ControllerResult[Answer]]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Claim:
+    """What there is only while this node is the active controller."""
+
+    epoch: int
+    pending: MetadataImage
+    sessions: BrokerSessions
+
+
+class ControllerShell:
+    """Runs the pure controller against the log of this node."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        bootstrap: BootstrapMetadata,
+        *,
+        raft: RaftNode,
+        loader: MetadataLoader,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.settings = settings
+        self._bootstrap = bootstrap
+        self._raft = raft
+        self._loader = loader
+        self._clock = clock
+        self._random = random
+        self._claim: _Claim | None = None
+        self._deferred = DeferredAnswers()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._claim is not None
+
+    async def write(self, request: IncomingRequest) -> Message:
+        """Answer a request that may change metadata, once what it wrote is committed.
+
+        Raises NotControllerError where this controller is not, or no longer, the active one.
+        """
+        body = request.body
+        claim = self._active_claim()
+        if isinstance(body, BrokerHeartbeatRequest):
+            claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
+        return await self._run(
+            claim,
+            lambda image, context: handle(image, body, context),
+            request=request,
+        )
+
+    def read(self, request: IncomingRequest) -> Message:
+        """Answer, out of what is committed, a request that any controller may answer."""
+        context = self._context(BrokerSessions(self.settings.session_timeout_ms), request)
+        return handle(self._loader.published, request.body, context).response
+
+    async def run_task(self, task: Task[Answer]) -> Answer | None:
+        """Run a periodic task of the active controller; None where this is not the one."""
+        if self._claim is None:
+            return None
+        return await self._run(self._claim, task)
+
+    def lead(self, epoch: int) -> None:
+        """Become the active controller: everything before this epoch is in the loader's image."""
+        sessions = BrokerSessions(self.settings.session_timeout_ms)
+        sessions.start(self._loader.image.cluster, self._clock.monotonic_ms())
+        claim = _Claim(epoch=epoch, pending=self._loader.image, sessions=sessions)
+        self._claim = claim
+        result = activation_records(claim.pending, self._bootstrap, self.settings)
+        _log.info(
+            "Became the active controller of epoch %d%s",
+            epoch,
+            f", with {len(result.records)} first records" if result.records else "",
+        )
+        try:
+            self._append(claim, result)
+        except NotLeaderError:
+            self.renounce()
+
+    def renounce(self) -> None:
+        """Stop being the active controller; whoever still waits is told to ask another one."""
+        claim, self._claim = self._claim, None
+        if claim is None:
+            return
+        _log.info("Stopped being the active controller of epoch %d", claim.epoch)
+        self._deferred.fail(self._not_controller())
+
+    def committed(self) -> None:
+        """Let answers go whose records the loader has folded in."""
+        self._deferred.complete(self._loader.published.last_offset)
+
+    def close(self) -> None:
+        """Refuse whatever still waits: the node stops."""
+        self._claim = None
+        self._deferred.fail(self._not_controller())
+
+    async def _run(
+        self, claim: _Claim, task: Task[Answer], *, request: IncomingRequest | None = None
+    ) -> Answer:
+        try:
+            result = task(claim.pending, self._context(claim.sessions, request))
+            self._append(claim, result)
+        except RequestError:
+            raise
+        except ProposalTooLargeError as error:
+            raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error
+        except NotLeaderError as error:
+            self.renounce()
+            raise self._not_controller() from error
+        except Exception:
+            # What broke may have left the pending state wrong: start from the log again.
+            _log.exception("The controller failed in epoch %d and resigns", claim.epoch)
+            self.renounce()
+            self._raft.resign(claim.epoch)
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        if claim.pending.last_offset > self._loader.published.last_offset:
+            await self._deferred.wait_for(claim.pending.last_offset)
+        return result.response
+
+    def _append(self, claim: _Claim, result: ControllerResult[Answer]) -> None:
+        """Fold the records of `result` into the pending image and propose them."""
+        for records in _split(result.records, is_atomic=result.is_atomic):
+            base_offset = self._raft.log_end_offset
+            pending = claim.pending.apply_all(
+                (message, version, base_offset + index)
+                for index, (message, version) in enumerate(records)
+            )
+            values = [encode_record(message, version) for message, version in records]
+            last_offset = self._raft.propose(values, epoch=claim.epoch)
+            if last_offset != base_offset + len(records) - 1:
+                raise AssertionError(f"records meant for {base_offset} ended at {last_offset}")
+            claim.pending = pending
+
+    def _context(
+        self, sessions: BrokerSessions, request: IncomingRequest | None
+    ) -> ControllerContext:
+        leader_id = self._raft.leader_id
+        context = ControllerContext(
+            settings=self.settings,
+            sessions=sessions,
+            random=self._random,
+            now_ms=self._clock.monotonic_ms(),
+            next_offset=self._raft.log_end_offset,
+            kraft_version=self._raft.kraft_version,
+            leader_id=-1 if leader_id is None else leader_id,
+        )
+        if request is None:
+            return context
+        return replace(
+            context,
+            api_version=request.version,
+            listener=request.listener,
+            is_forwarded=request.is_forwarded,
+        )
+
+    def _active_claim(self) -> _Claim:
+        if self._claim is None:
+            raise self._not_controller()
+        return self._claim
+
+    def _not_controller(self) -> NotControllerError:
+        leader_id = self._raft.leader_id
+        if leader_id is None or leader_id == self.settings.node_id:
+            return NotControllerError("No controller appears to be active.")
+        return NotControllerError(f"The active controller appears to be node {leader_id}.")
+
+
+def _split(
+    records: Sequence[RecordAndVersion], *, is_atomic: bool
+) -> list[Sequence[RecordAndVersion]]:
+    """Return what goes into the log in one append each."""
+    if not records:
+        return []
+    if is_atomic or len(records) <= RECORDS_PER_BATCH_MAX:
+        return [records]
+    return [
+        records[start : start + RECORDS_PER_BATCH_MAX]
+        for start in range(0, len(records), RECORDS_PER_BATCH_MAX)
+    ]

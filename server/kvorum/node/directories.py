@@ -1,0 +1,157 @@
+"""The data directories of a node: locked, checked against the configuration, and told apart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from kvorum.metadata.bootstrap import (
+    BootstrapMetadata,
+    bootstrap_from_features,
+    bootstrap_from_records,
+)
+from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
+from kvorum.metadata.record_frame import decode_record
+from kvorum.node.config import NodeConfig
+from kvorum.node.errors import NodeStartError
+from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, read_bootstrap_checkpoint
+from kvorum.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from kvorum.storage.directory_lock import lock_directory
+from kvorum.storage.errors import StorageError
+from kvorum.storage.files import FileSystem
+from kvorum.storage.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, load_meta_properties
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDirectories:
+    """The directories of a node that may start, with the ids found in them."""
+
+    cluster_id: str
+    metadata_directory: Path
+    metadata_directory_id: bytes
+    log_directories: tuple[Path, ...]
+    log_directory_ids: tuple[bytes, ...]
+    bootstrap: BootstrapMetadata
+
+    @property
+    def partition_directory(self) -> Path:
+        """Where the metadata log itself lies."""
+        return self.metadata_directory / METADATA_LOG_DIRECTORY
+
+
+def open_directories(
+    config: NodeConfig, files: FileSystem, *, random: Random, locks: ExitStack
+) -> NodeDirectories:
+    """Lock and check every directory of a node; the locks are released with `locks`.
+
+    Raises NodeStartError for a directory that is not formatted, belongs to another node or
+    cluster, or is in use; StorageError where it cannot be read.
+    """
+    metadata_directory = Path(config.metadata_log.directory)
+    log_directories = tuple(dict.fromkeys(Path(each) for each in config.log_directories))
+    everything = tuple(dict.fromkeys((metadata_directory, *log_directories)))
+    _require_formatted(everything, files)
+    for directory in everything:
+        lock = lock_directory(directory, files)
+        locks.callback(lock.release)
+    found = load_meta_properties(log_directories, files, metadata_directory=metadata_directory)
+    _verify(found, config)
+    _refuse_stray_logs(log_directories, metadata_directory, files)
+    named = found.with_directory_ids(random)
+    named.write_changes(found, files, now=datetime.now(UTC))
+    assert named.cluster_id is not None
+    return NodeDirectories(
+        cluster_id=named.cluster_id,
+        metadata_directory=metadata_directory,
+        metadata_directory_id=_directory_id(named, metadata_directory),
+        log_directories=log_directories,
+        log_directory_ids=tuple(_directory_id(named, each) for each in log_directories),
+        bootstrap=_read_bootstrap(metadata_directory, files),
+    )
+
+
+def take_previous_epoch(directories: Iterable[Path], files: FileSystem) -> int:
+    """Return the broker epoch with which all directories were left in good order, or -1.
+
+    From here on the directories count as in use: a crash is seen as one.
+    """
+    epochs = {take_clean_shutdown(directory, files) for directory in directories}
+    if len(epochs) != 1:
+        return -1
+    epoch = epochs.pop()
+    return -1 if epoch is None else epoch
+
+
+def leave_in_good_order(directories: Iterable[Path], files: FileSystem, *, epoch: int) -> None:
+    """Note in every directory that the broker of `epoch` stopped as it should."""
+    for directory in directories:
+        write_clean_shutdown(directory, files, broker_epoch=epoch)
+
+
+def _require_formatted(directories: Iterable[Path], files: FileSystem) -> None:
+    for directory in directories:
+        try:
+            is_formatted = files.exists(directory / META_PROPERTIES_FILE)
+        except OSError as error:
+            raise NodeStartError(
+                f"Cannot read the directory {directory}: {error.strerror}"
+            ) from error
+        if not is_formatted:
+            raise NodeStartError(
+                f"No `{META_PROPERTIES_FILE}` found in {directory}: the directory is not "
+                "formatted. Run `kvorum storage format` with this configuration first"
+            )
+
+
+def _verify(found: MetaPropertiesEnsemble, config: NodeConfig) -> None:
+    for error in found.failed_directories.values():
+        raise error
+    found.verify(expected_node_id=config.node_id, at_least_one=True)
+    for directory, properties in found.properties.items():
+        if properties.node_id is None:
+            raise NodeStartError(f"Error: node ID not found in {directory}")
+        if properties.cluster_id is None:
+            raise NodeStartError(f"Error: cluster ID not found in {directory}")
+
+
+def _refuse_stray_logs(
+    directories: Iterable[Path], metadata_directory: Path, files: FileSystem
+) -> None:
+    for directory in directories:
+        stray = directory / METADATA_LOG_DIRECTORY
+        if directory != metadata_directory and files.exists(stray):
+            raise NodeStartError(
+                f"Found unexpected metadata location in data directory `{stray}` "
+                f"(the configured metadata directory is {metadata_directory})."
+            )
+
+
+def _directory_id(found: MetaPropertiesEnsemble, directory: Path) -> bytes:
+    directory_id = found.properties[directory].directory_id
+    assert directory_id is not None
+    return directory_id
+
+
+def _read_bootstrap(directory: Path, files: FileSystem) -> BootstrapMetadata:
+    values = read_bootstrap_checkpoint(directory, files)
+    if values is None:
+        return bootstrap_from_features(
+            LATEST_PRODUCTION_METADATA_VERSION, {}, source="the default bootstrap"
+        )
+    path = directory / BOOTSTRAP_CHECKPOINT
+    try:
+        return bootstrap_from_records(
+            map(decode_record, values), source=f"the binary bootstrap metadata file: {path}"
+        )
+    except MetadataError as error:
+        raise StorageError(str(error), file=path) from error

@@ -1,0 +1,103 @@
+"""ApiVersions (18): which APIs and versions are served here, and the cluster's features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, supported_features
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import BrokerServices, ControllerServices, VersionRanges
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+    ApiVersionsResponseFinalizedFeatureKey,
+    ApiVersionsResponseSupportedFeatureKey,
+)
+from kvorum.wire.primitives import Message
+
+FIRST_VERSION_WITH_SOFTWARE = 3
+FIRST_VERSION_WITH_LEVEL_ZERO = 4
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Tell the broker's APIs, those of the controller as far as it serves them as well."""
+    if not _is_valid(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    is_unstable = broker.config.enable_unstable_feature_versions
+    return _response(
+        request,
+        broker.served(),
+        supported=supported_features(enable_unstable=is_unstable),
+        finalized=_finalized(broker.loader.published, broker.raft.kraft_version),
+        epoch=broker.loader.published_offset,
+    )
+
+
+async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Tell the controller's APIs."""
+    if not _is_valid(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    image = controller.loader.published
+    finalized = _finalized(image, controller.raft.kraft_version)
+    if image.features.metadata_version is None:
+        finalized[METADATA_VERSION_FEATURE] = int(MINIMUM_METADATA_VERSION)
+    # Kafka's controllers go by the key for APIs here, its brokers by the one for features.
+    is_unstable = controller.config.enable_unstable_api_versions
+    return _response(
+        request,
+        controller.served,
+        supported=supported_features(enable_unstable=is_unstable),
+        finalized=finalized,
+        epoch=controller.loader.features_offset,
+    )
+
+
+def _is_valid(request: IncomingRequest) -> bool:
+    body = request.body
+    assert isinstance(body, ApiVersionsRequest)
+    if request.version < FIRST_VERSION_WITH_SOFTWARE:
+        return True
+    return all(
+        _SOFTWARE.fullmatch(text) for text in (body.client_software_name, body.client_software_version)
+    )
+
+
+def _finalized(image: MetadataImage, kraft_version: int) -> dict[str, int]:
+    levels = image.features.all_levels()
+    if kraft_version > 0:
+        levels[KRAFT_VERSION_FEATURE] = kraft_version
+    return levels
+
+
+def _response(
+    request: IncomingRequest,
+    served: VersionRanges,
+    *,
+    supported: Mapping[str, VersionRange],
+    finalized: Mapping[str, int],
+    epoch: int,
+) -> ApiVersionsResponse:
+    lists_level_zero = request.version >= FIRST_VERSION_WITH_LEVEL_ZERO
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersionsResponseApiVersion(key, first, last)
+            for key, (first, last) in sorted(served.items())
+        ],
+        supported_features=[
+            ApiVersionsResponseSupportedFeatureKey(name, levels.min, levels.max)
+            for name, levels in supported.items()
+            if levels.min > 0 or lists_level_zero
+        ],
+        finalized_features_epoch=epoch,
+        finalized_features=[
+            ApiVersionsResponseFinalizedFeatureKey(name, level, level)
+            for name, level in finalized.items()
+            if level > 0
+        ],
+    )

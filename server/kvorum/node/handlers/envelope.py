@@ -1,0 +1,78 @@
+"""Envelope (58): a client's request that a broker passes on, answered as if it had come here."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.errors import CloseConnectionError, NotControllerError
+from kvorum.node.forwarding import decode_principal
+from kvorum.node.handlers import raft
+from kvorum.node.handlers.registry import forwardable_keys
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import ControllerServices
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import encode_response_frame
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kvorum.wire.primitives import Message
+
+
+async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Answer the request inside; where this is not the active controller, say so outside."""
+    envelope = request.body
+    assert isinstance(envelope, EnvelopeRequest)
+    try:
+        inner = _read_inner(envelope, request, controller)
+        response = await _answer(inner, controller)
+    except CloseConnectionError:
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    except NotControllerError:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    except RequestError as error:
+        return EnvelopeResponse(error_code=error.code)
+    if response is None:
+        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    return EnvelopeResponse(
+        response_data=encode_response_frame(
+            response, version=inner.version, correlation_id=inner.header.correlation_id
+        )
+    )
+
+
+def _read_inner(
+    envelope: EnvelopeRequest, request: IncomingRequest, controller: ControllerServices
+) -> IncomingRequest:
+    try:
+        host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
+    except ValueError as error:
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
+    principal = decode_principal(bytes(envelope.request_principal or b""))
+    assert controller.dispatcher is not None
+    inner = controller.dispatcher.read(
+        bytes(envelope.request_data),
+        listener=request.listener,
+        client_host=host,
+        principal=principal,
+    )
+    if inner.header.request_api_key not in forwardable_keys():
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+    return inner
+
+
+async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Message | None:
+    """Return the answer; raises NotControllerError where the broker has to look for another."""
+    if isinstance(inner.body, DescribeQuorumRequest):
+        response = await raft.on_controller(inner, controller)
+        assert isinstance(response, DescribeQuorumResponse)
+        if _says_not_leader(response):
+            raise NotControllerError("another node leads the quorum")
+        return response
+    assert controller.dispatcher is not None
+    return await controller.dispatcher.handle(inner)
+
+
+def _says_not_leader(response: DescribeQuorumResponse) -> bool:
+    codes = [response.error_code]
+    codes += [part.error_code for topic in response.topics for part in topic.partitions]
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER in codes

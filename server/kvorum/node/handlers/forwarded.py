@@ -1,0 +1,12 @@
+"""What a broker has the active controller answer."""
+
+from __future__ import annotations
+
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import BrokerServices
+from kvorum.wire.primitives import Message
+
+
+async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Pass the request on as it came."""
+    return await broker.forwarder.forward(request)

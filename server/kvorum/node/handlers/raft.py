@@ -1,0 +1,14 @@
+"""What the replica of the metadata log answers: to its peers, and about the quorum."""
+
+from __future__ import annotations
+
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import ControllerServices
+from kvorum.wire.primitives import Message
+
+
+async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Hand the request to the replica."""
+    return await controller.raft.handle_request(
+        request.body, version=request.version, listener_name=request.listener
+    )

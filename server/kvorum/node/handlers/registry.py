@@ -1,0 +1,137 @@
+"""Which APIs a node serves on which listener, and the handler of each: ApiVersions tells this list.
+
+One line registers an API: its key, the module that answers it on the broker's listeners, and the
+one on the controller's. A module is imported with the first request for it and has an `on_broker`,
+an `on_controller`, or both. `forwarded` passes a request on to the active controller; `controlled`
+has the controller of this node answer it; `raft` the replica of the metadata log. Versions are
+those of the protocol, without unstable ones.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypeVar, cast
+
+from kvorum.node.dispatch import ServedApi
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.primitives import Message
+
+Node = TypeVar("Node")
+Handler = Callable[[IncomingRequest, Node], Awaitable[Message | None]]
+_Find = Callable[[], Handler[Node]]
+FORWARDED: Final = "forwarded"
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerSpec:
+    """One API: the modules that answer it on either kind of listener, None where it is not there.
+
+    `is_forwardable` tells that a broker needs the controller for it.
+    """
+
+    key: int
+    broker: str | None = None
+    controller: str | None = None
+    is_forwardable: bool = False
+
+
+def _forwarded(key: int, *, controller: str = "controlled") -> HandlerSpec:
+    return HandlerSpec(key, FORWARDED, controller, is_forwardable=True)
+
+
+HANDLERS: Final = (
+    HandlerSpec(1, controller="raft"),
+    HandlerSpec(3, broker="metadata"),
+    HandlerSpec(17, "sasl_handshake", "sasl_handshake"),
+    HandlerSpec(18, "api_versions", "api_versions"),
+    _forwarded(19),
+    _forwarded(20),
+    HandlerSpec(29, "describe_acls", "describe_acls"),
+    _forwarded(30, controller="create_acls"),
+    _forwarded(31, controller="delete_acls"),
+    HandlerSpec(32, "describe_configs", "describe_configs"),
+    HandlerSpec(33, "alter_configs", "controlled", is_forwardable=True),
+    HandlerSpec(35, broker="describe_log_dirs"),
+    HandlerSpec(36, "sasl_authenticate", "sasl_authenticate"),
+    _forwarded(37),
+    _forwarded(43),
+    HandlerSpec(44, "incremental_alter_configs", "controlled", is_forwardable=True),
+    _forwarded(45),
+    _forwarded(46),
+    HandlerSpec(48, broker="describe_client_quotas"),
+    HandlerSpec(50, broker="describe_user_scram_credentials"),
+    HandlerSpec(52, controller="raft"),
+    HandlerSpec(53, controller="raft"),
+    HandlerSpec(54, controller="raft"),
+    _forwarded(55, controller="raft"),
+    HandlerSpec(56, controller="controlled"),
+    _forwarded(57),
+    HandlerSpec(58, controller="envelope"),
+    HandlerSpec(59, controller="raft"),
+    HandlerSpec(60, "describe_cluster", "describe_cluster"),
+    HandlerSpec(62, controller="controlled"),
+    HandlerSpec(63, controller="controlled"),
+    _forwarded(64),
+    HandlerSpec(67, controller="controlled"),
+    HandlerSpec(70, controller="controlled"),
+    HandlerSpec(73, controller="controlled"),
+    HandlerSpec(74, broker="list_config_resources"),
+    HandlerSpec(75, broker="describe_topic_partitions"),
+)
+
+
+def broker_apis() -> Mapping[int, ServedApi[BrokerServices]]:
+    """Return what a broker's listeners serve, by key."""
+    return MappingProxyType(
+        {
+            spec.key: _served(
+                spec.key, cast("_Find[BrokerServices]", _finder(spec.broker, "on_broker"))
+            )
+            for spec in HANDLERS
+            if spec.broker is not None
+        }
+    )
+
+
+def controller_apis() -> Mapping[int, ServedApi[ControllerServices]]:
+    """Return what a controller's listeners serve, by key."""
+    return MappingProxyType(
+        {
+            spec.key: _served(
+                spec.key, cast("_Find[ControllerServices]", _finder(spec.controller, "on_controller"))
+            )
+            for spec in HANDLERS
+            if spec.controller is not None
+        }
+    )
+
+
+def forwardable_keys() -> frozenset[int]:
+    """Return the keys of what a broker cannot answer without the controller."""
+    return frozenset(spec.key for spec in HANDLERS if spec.is_forwardable)
+
+
+def _served(key: int, find_handler: _Find[Node]) -> ServedApi[Node]:
+    spec = API_SPECS[key]
+    return ServedApi(
+        key=key,
+        min_version=spec.min_version,
+        max_version=spec.max_stable_version,
+        find_handler=find_handler,
+    )
+
+
+def _finder(module: str, name: str) -> Callable[[], object]:
+    """Return a function that imports a handler when it is called first."""
+
+    @cache
+    def find() -> object:
+        return getattr(importlib.import_module(f"kvorum.node.handlers.{module}"), name)
+
+    return find

@@ -1,0 +1,22 @@
+"""What the broker's views need to know of the node and the request."""
+
+from __future__ import annotations
+
+from kvorum.broker.views.view import BrokerView
+from kvorum.node.request import IncomingRequest
+from kvorum.node.services import BrokerServices
+
+
+def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
+    """Return who answers `request`, and where it came in."""
+    config = broker.config
+    return BrokerView(
+        node_id=config.node_id,
+        cluster_id=broker.cluster_id,
+        listener=request.listener,
+        random=broker.random,
+        api_version=request.version,
+        texts=config.texts,
+        is_auto_create_enabled=config.topics.is_auto_create_enabled,
+        request_partitions_max=config.network.request_partitions_max,
+    )

@@ -1,0 +1,122 @@
+"""A listening socket with its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from contextlib import suppress
+
+from kvorum.node.connection import ConnectionRules, ServerConnection
+from kvorum.node.errors import NodeStartError
+
+SWEEP_INTERVAL_SECONDS_MAX = 30.0
+SWEEPS_PER_IDLE_TIME = 4
+_log = logging.getLogger(__name__)
+
+
+class ListenerServer:
+    """Takes connections on one socket and closes those that say nothing for too long."""
+
+    def __init__(self, rules: ConnectionRules, *, idle_ms_max: int, backlog: int) -> None:
+        self._rules = rules
+        self._idle_ms_max = idle_ms_max
+        self._backlog = backlog
+        self._connections: set[ServerConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which is closed with this server."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: ServerConnection(self._rules, self._connections),
+                sock=bound,
+                backlog=self._backlog,
+            )
+        except OSError as error:
+            port = bound.getsockname()[1]
+            reason = _reason(error, port)
+            raise NodeStartError(f"Cannot listen on {self._rules.listener}: {reason}") from error
+        if self._idle_ms_max > 0:
+            self._sweeper = loop.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection. Stopping twice is allowed."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in tuple(self._connections):
+            connection.finish()
+
+    async def _sweep(self) -> None:
+        interval = self._idle_ms_max / 1000 / SWEEPS_PER_IDLE_TIME
+        while True:
+            await asyncio.sleep(min(interval, SWEEP_INTERVAL_SECONDS_MAX))
+            oldest_ms = self._rules.clock.monotonic_ms() - self._idle_ms_max
+            for connection in tuple(self._connections):
+                if connection.last_active_ms < oldest_ms and not connection.is_busy:
+                    connection.close(f"idle for {self._idle_ms_max} ms")
+
+
+def bind(name: str, host: str | None, port: int) -> socket.socket:
+    """Return a socket bound for the listener called `name`; `host` None is every interface.
+
+    Raises NodeStartError in one line where the address cannot be had.
+    """
+    shown = f"{name}://{host or ''}:{port}"
+    try:
+        if host is None:
+            return _bind_everywhere(port)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return _bind(socket.socket(family, kind, protocol), address)
+    except socket.gaierror as error:
+        raise NodeStartError(
+            f"Cannot listen on {shown}: the name {host} is not known here ({error.strerror}). "
+            "Correct 'listeners'"
+        ) from error
+    except OSError as error:
+        raise NodeStartError(f"Cannot listen on {shown}: {_reason(error, port)}") from error
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    if not socket.has_dualstack_ipv6():
+        return _bind(socket.socket(socket.AF_INET), ("", port))
+    dual = socket.socket(socket.AF_INET6)
+    dual.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    return _bind(dual, ("::", port))
+
+
+def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _reason(error: OSError, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken by another process. Stop it or change 'listeners'"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "the address is none of this machine. Correct 'listeners'"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"this user may not listen on port {port}. Choose another one in 'listeners'"
+    return error.strerror or str(error)

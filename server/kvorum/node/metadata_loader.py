@@ -1,0 +1,105 @@
+"""The committed metadata of a node: batches of the log in, images out; both roles share it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import decode_record
+from kvorum.node.raft import CommittedBatch, LoadedSnapshot
+from kvorum.wire.primitives import Message
+
+Subscriber = Callable[[MetadataImage], None]
+_log = logging.getLogger(__name__)
+
+
+class MetadataLoader:
+    """Folds what is committed into an image and tells those who follow it.
+
+    `image` holds everything committed, an open metadata transaction included; `published` is what
+    anybody but the controller may act on.
+    """
+
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+        self.last_offset = -1
+        self.last_epoch = 0
+        self.last_timestamp_ms = 0
+        self.bytes_since_snapshot = 0
+        self.published_offset = -1
+        self.features_offset = -1
+        self._subscribers: list[Subscriber] = []
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @property
+    def published(self) -> MetadataImage:
+        """The latest image outside of a metadata transaction."""
+        return self.image.published
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call `subscriber` with every image published from now on."""
+        self._subscribers.append(subscriber)
+
+    async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
+        """Return once the published image fulfils `condition`."""
+        while not condition(self.published):
+            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(changed)
+            try:
+                await changed
+            finally:
+                self._waiting.discard(changed)
+
+    def load_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """Replace the image by the one a snapshot holds; raises `MetadataError`."""
+        last_offset = snapshot.end_offset - 1
+        image = MetadataImage()
+        for values in snapshot.values:
+            image = image.apply_all(_decoded(values, last_offset, step=0))
+        self.image = replace(image, last_offset=last_offset)
+        self.last_offset = last_offset
+        self.last_epoch = snapshot.epoch
+        self.last_timestamp_ms = snapshot.last_contained_log_timestamp_ms
+        self.bytes_since_snapshot = 0
+        self.features_offset = last_offset
+        _log.info("Loaded the snapshot of everything before offset %d", snapshot.end_offset)
+        self._publish()
+
+    def commit(self, batches: Sequence[CommittedBatch]) -> None:
+        """Fold committed batches into the image; raises `MetadataError`."""
+        before = self.image
+        for batch in batches:
+            if batch.values:
+                self.image = self.image.apply_all(
+                    _decoded(batch.values, batch.base_offset, step=1)
+                )
+            self.last_offset = batch.last_offset
+            self.last_epoch = batch.epoch
+            self.last_timestamp_ms = batch.append_timestamp_ms
+            self.bytes_since_snapshot += batch.size_bytes
+        if self.image.features is not before.features:
+            self.features_offset = self.last_offset
+        self._publish()
+
+    def _publish(self) -> None:
+        if self.image.transaction is not None:
+            return
+        self.published_offset = self.last_offset
+        for subscriber in self._subscribers:
+            subscriber(self.image)
+        waiting, self._waiting = self._waiting, set()
+        for changed in waiting:
+            if not changed.done():
+                changed.set_result(None)
+
+
+def _decoded(
+    values: Sequence[bytes], first_offset: int, *, step: int
+) -> Iterator[tuple[Message, int, int]]:
+    """Yield message, version and offset; the records of a snapshot all have its last offset."""
+    for index, value in enumerate(values):
+        message, version = decode_record(value)
+        yield message, version, first_offset + step * index

@@ -1,0 +1,185 @@
+"""A node: broker, controller or both, from its configuration, alive in the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+
+from kvorum.node.broker_part import BrokerPart
+from kvorum.node.clock import SystemClock
+from kvorum.node.config import NodeConfig
+from kvorum.node.connection_limits import ConnectionLimits, usable_limits
+from kvorum.node.controller_part import ControllerPart
+from kvorum.node.core import NodeCore
+from kvorum.node.directories import NodeDirectories, open_directories
+from kvorum.node.endpoints import Sockets, advertised_endpoints, bind_listeners
+from kvorum.node.errors import NodeFailedError
+from kvorum.node.log_follower import LogFollower
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import Clock, RaftNode
+from kvorum.node.replica_settings import replica_settings
+from kvorum.node.snapshot_keeper import SnapshotKeeper
+from kvorum.storage.files import FileSystem, RealFileSystem
+
+_NO_SOCKETS: Sockets = MappingProxyType({})
+_log = logging.getLogger(__name__)
+
+
+class Node:
+    """One node; many can live in one process and one loop.
+
+    `sockets` are bound ones for some of its listeners, by name; the node closes them. After the
+    first failure of its log or disk the node has failed for good: `failed` says so, and `stop`
+    cleans up.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        sockets: Sockets = _NO_SOCKETS,
+        files: FileSystem | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self._given_sockets = sockets
+        self._files = files or RealFileSystem()
+        self._clock = clock or SystemClock()
+        self._resources = ExitStack()
+        self._core: NodeCore | None = None
+        self._keeper: SnapshotKeeper | None = None
+        self._controller: ControllerPart | None = None
+        self._broker: BrokerPart | None = None
+        self._is_raft_started = False
+        self._failure: NodeFailedError | None = None
+        self._has_failed = asyncio.Event()
+
+    @property
+    def core(self) -> NodeCore:
+        """The parts both roles share; there are none before `start`."""
+        if self._core is None:
+            raise RuntimeError("the node is not started")
+        return self._core
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._controller is not None and self._controller.is_active
+
+    async def failed(self) -> NodeFailedError:
+        """Return why the node cannot go on, once it cannot."""
+        await self._has_failed.wait()
+        assert self._failure is not None
+        return self._failure
+
+    async def start(self) -> None:
+        """Return once the node serves all its roles.
+
+        Raises NodeStartError or StorageError, in one line, with everything cleaned up.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._clean_up()
+            raise
+
+    async def stop(self) -> None:
+        """Stop in good order: the broker takes leave first, then the controller. May be repeated.
+
+        A node that has failed only closes what is open.
+        """
+        if self._failure is None:
+            if self._broker is not None:
+                await self._broker.stop()
+                self._broker = None
+            _log.info("Node %d stops", self.config.node_id)
+        await self._clean_up()
+
+    async def abort(self) -> None:
+        """Close what is open, without asking the controller for leave."""
+        await self._clean_up()
+
+    async def _start(self) -> None:
+        directories = open_directories(
+            self.config, self._files, random=random.SystemRandom(), locks=self._resources
+        )
+        sockets = bind_listeners(
+            self.config.listeners.bound, self._given_sockets, closing=self._resources
+        )
+        core = self._make_core(directories, sockets)
+        self._core = core
+        if self.config.is_controller:
+            self._controller = ControllerPart(core)
+        self._keeper = SnapshotKeeper(
+            self.config, raft=core.raft, loader=core.loader, clock=self._clock
+        )
+        self._is_raft_started = True
+        await core.raft.start()
+        if self._controller is not None:
+            await self._controller.start()
+        if self.config.is_broker:
+            self._broker = BrokerPart(core)
+            await self._broker.start()
+        _log.info("Node %d of cluster %s runs", self.config.node_id, directories.cluster_id)
+
+    def _make_core(self, directories: NodeDirectories, sockets: Sockets) -> NodeCore:
+        endpoints = advertised_endpoints(self.config.listeners.advertised_controllers, sockets)
+        loader = MetadataLoader()
+        follower = LogFollower(loader, self._fail)
+        network = self.config.network
+        limits = usable_limits(
+            total_max=network.connections_max, per_address_max=network.connections_per_ip_max
+        )
+        return NodeCore(
+            config=self.config,
+            directories=directories,
+            files=self._files,
+            clock=self._clock,
+            random=random.SystemRandom(),
+            sockets=sockets,
+            controller_endpoints=endpoints,
+            loader=loader,
+            follower=follower,
+            raft=RaftNode(
+                replica_settings(self.config, directories, endpoints),
+                listener=follower,
+                files=self._files,
+                clock=self._clock,
+                random=random.SystemRandom(),
+            ),
+            limits=ConnectionLimits(limits, self._clock),
+        )
+
+    async def _clean_up(self) -> None:
+        """Close whatever is open, the log after those who use it, the locks last."""
+        try:
+            if self._broker is not None:
+                await self._broker.abort()
+            if self._controller is not None:
+                await self._controller.begin_stop()
+            if self._keeper is not None:
+                await self._keeper.close()
+            if self._core is not None and self._is_raft_started:
+                self._is_raft_started = False
+                await self._core.raft.close()
+            if self._controller is not None:
+                await self._controller.stop()
+        finally:
+            self._broker = self._controller = None
+            self._resources.close()
+
+    def _fail(self, error: Exception) -> None:
+        """Note the first failure; whoever runs the node stops it."""
+        if self._failure is None:
+            _log.critical("Node %d cannot go on: %s", self.config.node_id, error)
+            self._failure = NodeFailedError(str(error))
+            self._has_failed.set()
+
+
+def known_ports(node: Node) -> Mapping[str, int]:
+    """Return the port of each listener of a started node, by name."""
+    return {name: opened.getsockname()[1] for name, opened in node.core.sockets.items()}

@@ -1,0 +1,31 @@
+"""The answer that refuses the whole of any request."""
+
+from __future__ import annotations
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.apis import response_class
+from kvorum.wire.primitives import Message
+
+
+def refusal_of(request: Message, error: RequestError) -> Message | None:
+    """Return the response to `request` that says `error`, None where its form has no place for it.
+
+    Requests that the controller handles know best how they are refused; of the others, those with
+    an error for the whole response are refused there.
+    """
+    # Imported here, for a node that never has to refuse anything in this way.
+    from kvorum.controller.refusals import REFUSALS  # noqa: PLC0415
+
+    refuse = REFUSALS.get(type(request))
+    if refuse is not None:
+        return refuse(request, error)
+    key = request.API_KEY
+    if key is None:
+        return None
+    response = response_class(key)()
+    if not hasattr(response, "error_code"):
+        return None
+    response.error_code = int(error.code)
+    if hasattr(response, "error_message"):
+        response.error_message = error.message
+    return response

@@ -1,0 +1,86 @@
+"""Running a node as a process of its own: its loop, its signals, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kvorum.node.connection_limits import raise_descriptor_limit
+from kvorum.node.process import Node
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+Result = TypeVar("Result")
+
+
+def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run `main` in a new event loop: uvloop's where it is installed."""
+    raise_descriptor_limit()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
+
+
+async def run_until_stopped(
+    node: Node, *, when_started: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Start a node and run it until SIGTERM or SIGINT ask for a controlled stop.
+
+    `when_started` is run beside the node once it serves. Raises NodeStartError, StorageError, and
+    NodeFailedError where the node could not go on.
+    """
+    stop_asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop_asked.set)
+    asked = asyncio.create_task(stop_asked.wait())
+    try:
+        starting = asyncio.create_task(node.start())
+        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            with suppress(asyncio.CancelledError):
+                await starting
+            return
+        await starting
+        await _run(node, asked, when_started)
+    finally:
+        asked.cancel()
+
+
+async def _run(
+    node: Node,
+    asked: asyncio.Task[bool],
+    when_started: Callable[[], Awaitable[None]] | None,
+) -> None:
+    failing = asyncio.create_task(node.failed())
+    beside = asyncio.ensure_future(when_started()) if when_started is not None else None
+    try:
+        await asyncio.wait({failing, asked}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if beside is not None:
+            beside.cancel()
+            with suppress(asyncio.CancelledError):
+                await beside
+        stopping = asyncio.create_task(node.stop())
+        # The log may fail while the node takes its leave.
+        await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            stopping.cancel()
+            with suppress(asyncio.CancelledError):
+                await stopping
+            await node.stop()
+        else:
+            await stopping
+    if failing.done():
+        raise failing.result()
+    failing.cancel()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

@@ -1,0 +1,107 @@
+"""Topics that come into being because a client asked about them (auto.create.topics.enable)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.config import NodeConfig
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.forwarding import Forwarder
+from kvorum.node.request import IncomingRequest
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import encode_request_frame
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.request_header import RequestHeader
+
+DEFAULT_BY_CONTROLLER = -1
+_log = logging.getLogger(__name__)
+
+
+class TopicCreator:
+    """Asks the controller for topics, in the name of the client that missed them."""
+
+    def __init__(self, config: NodeConfig, forwarder: Forwarder) -> None:
+        self._config = config
+        self._forwarder = forwarder
+        self._names_under_way: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, names: Iterable[str], request: IncomingRequest) -> None:
+        """Have those of `names` created that are not being created; return at once."""
+        wanted = [name for name in names if name not in self._names_under_way]
+        if not wanted:
+            return
+        self._names_under_way.update(wanted)
+        task = asyncio.create_task(self._create(wanted, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Forget about topics that are still to be created."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def _create(self, names: list[str], request: IncomingRequest) -> None:
+        try:
+            response = await self._forwarder.forward(self._creation(names, request))
+        except (RequestError, CloseConnectionError) as error:
+            _log.warning("Creating the topics %s automatically failed: %s", ", ".join(names), error)
+            return
+        finally:
+            self._names_under_way.difference_update(names)
+        assert isinstance(response, CreateTopicsResponse)
+        for topic in response.topics:
+            if topic.error_code != ErrorCode.NONE:
+                _log.warning(
+                    "Creating the topic %s automatically was refused with error %d: %s",
+                    topic.name,
+                    topic.error_code,
+                    topic.error_message,
+                )
+
+    def _creation(self, names: list[str], request: IncomingRequest) -> IncomingRequest:
+        body = CreateTopicsRequest(
+            topics=[self._topic(name) for name in names],
+            timeout_ms=self._config.network.request_timeout_ms,
+        )
+        version = CreateTopicsRequest.MAX_VERSION
+        header = RequestHeader(
+            request_api_key=CreateTopicsRequest.API_KEY or 0,
+            request_api_version=version,
+            correlation_id=request.header.correlation_id,
+            client_id=request.header.client_id,
+        )
+        return IncomingRequest(
+            header=header,
+            body=body,
+            frame=encode_request_frame(
+                body,
+                version=version,
+                correlation_id=header.correlation_id,
+                client_id=header.client_id,
+            ),
+            listener=request.listener,
+            client_host=request.client_host,
+            principal=request.principal,
+        )
+
+    def _topic(self, name: str) -> CreateTopicsRequestCreatableTopic:
+        topics, texts = self._config.topics, self._config.texts
+        return CreateTopicsRequestCreatableTopic(
+            name=name,
+            num_partitions=(
+                topics.partitions_default if "num.partitions" in texts else DEFAULT_BY_CONTROLLER
+            ),
+            replication_factor=(
+                topics.replication_factor_default
+                if "default.replication.factor" in texts
+                else DEFAULT_BY_CONTROLLER
+            ),
+        )

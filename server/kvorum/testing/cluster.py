@@ -1,0 +1,115 @@
+"""A cluster for tests that do not use asyncio: its loop runs in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kvorum.testing.async_cluster import AsyncCluster
+
+Result = TypeVar("Result")
+
+
+class Cluster:
+    """An `AsyncCluster` behind calls that wait; see there for the arguments."""
+
+    def __init__(
+        self,
+        *,
+        controllers: int = 1,
+        brokers: int = 1,
+        folder: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        self._cluster = AsyncCluster(
+            controllers=controllers, brokers=brokers, folder=folder, overrides=overrides
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the brokers."""
+        return self._cluster.bootstrap_servers
+
+    @property
+    def controller_servers(self) -> str:
+        """Where tools find the controllers."""
+        return self._cluster.controller_servers
+
+    @property
+    def leader_id(self) -> int | None:
+        """The id of the active controller, None while there is none."""
+        return self._cluster.leader_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that the directories were formatted with."""
+        return self._cluster.cluster_id
+
+    @property
+    def folder(self) -> Path:
+        """Where properties and data lie."""
+        return self._cluster.folder
+
+    def start(self) -> None:
+        """Format what is not formatted, start, and return when the cluster serves."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="kvorum-cluster", daemon=True
+        )
+        self._thread.start()
+        try:
+            self._call(self._cluster.start())
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def stop(self) -> None:
+        """Stop in good order and remove temporary data. Stopping twice is allowed."""
+        if self._loop is None:
+            return
+        try:
+            self._call(self._cluster.stop())
+        finally:
+            self._end_loop()
+
+    def kill(self, node_id: int) -> None:
+        """Take a node away without a word."""
+        self._call(self._cluster.kill(node_id))
+
+    def restart(self, node_id: int) -> None:
+        """Start a node again, on the same addresses and data."""
+        self._call(self._cluster.restart(node_id))
+
+    def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the cluster is not started")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end_loop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        assert loop is not None
+        assert thread is not None
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
