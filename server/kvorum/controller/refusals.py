@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -77,7 +78,7 @@ from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFe
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
-Refuse: TypeAlias = Callable[[Message, RequestError], Message]
+Refuse: TypeAlias = Callable[[Message, RequestError, int], Message]
 Request = TypeVar("Request", bound=Message)
 
 
@@ -246,9 +247,13 @@ def _typed(
 ) -> tuple[type[Message], Refuse]:
     """Return the entry of `REFUSALS` that hands requests of `request_class` to `refuse`."""
 
-    def checked(request: Message, error: RequestError) -> Message:
+    def checked(request: Message, error: RequestError, api_version: int) -> Message:
         assert isinstance(request, request_class)
-        return refuse(request, error)
+        response = refuse(request, error)
+        if isinstance(response, ElectLeadersResponse) and api_version == 0:
+            # The first version has error codes for partitions only.
+            response.error_code = ErrorCode.NONE
+        return response
 
     return request_class, checked
 

@@ -64,15 +64,15 @@ def handle(
     try:
         return handle_request(image, request, context)
     except RequestError as error:
-        return ControllerResult(error_response(request, error))
+        return ControllerResult(error_response(request, error, api_version=context.api_version))
 
 
-def error_response(request: Message, error: RequestError) -> Message:
+def error_response(request: Message, error: RequestError, *, api_version: int) -> Message:
     """Return the response that refuses the whole of `request` with `error`.
 
     This is also what a controller that is not active answers with (NOT_CONTROLLER).
     """
-    return REFUSALS[type(request)](request, error)
+    return REFUSALS[type(request)](request, error, api_version)
 
 
 def _typed(

@@ -1,0 +1,235 @@
+"""UpdateFeatures: all or none, and every refusal with Kafka's message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+
+from kvorum.metadata.features import default_feature_levels
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationRequestFeature,
+    ControllerRegistrationResponse,
+)
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesRequestFeatureUpdateKey,
+    UpdateFeaturesResponse,
+    UpdateFeaturesResponseUpdatableFeatureResult,
+)
+
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+PREFIX = "The update failed for all features since the following feature had an error: "
+
+
+def update(
+    controller: ControllerUnderTest,
+    *updates: tuple[str, int, int],
+    validate_only: bool = False,
+    api_version: int = 2,
+) -> UpdateFeaturesResponse:
+    request = UpdateFeaturesRequest(
+        feature_updates=[
+            UpdateFeaturesRequestFeatureUpdateKey(feature=name, max_version_level=level)
+            for name, level, _ in updates
+        ],
+        validate_only=validate_only,
+    )
+    for wanted, (_, _, upgrade_type) in zip(request.feature_updates, updates, strict=True):
+        wanted.upgrade_type = upgrade_type
+    response = controller.ask(request, api_version)
+    assert isinstance(response, UpdateFeaturesResponse)
+    return response
+
+
+@dataclass(frozen=True)
+class Refusal:
+    update: tuple[str, int, int]
+    reason: str
+    level: MetadataVersion = MetadataVersion.V4_2_IV1
+
+
+REFUSALS = [
+    Refusal(("metadata.version", 30, 0), "The controller does not support the given upgrade type."),
+    Refusal(("metadata.version", 30, 9), "The controller does not support the given upgrade type."),
+    Refusal(("metadata.version", -1, UPGRADE), "A feature version cannot be less than 0."),
+    Refusal(("metadata.version", 31, UPGRADE), "Local controller 1 only supports versions 7-30"),
+    Refusal(("no.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
+    Refusal(
+        ("metadata.version", 28, UPGRADE),
+        "Can't downgrade the version of this feature without setting the upgrade type to either "
+        "safe or unsafe downgrade.",
+    ),
+    Refusal(("metadata.version", 30, SAFE), "Can't downgrade to a newer version."),
+    Refusal(("kraft.version", 0, SAFE), "Can't downgrade the version of this feature."),
+    Refusal(
+        ("eligible.leader.replicas.version", 1, UPGRADE),
+        "eligible.leader.replicas.version could not be set to 1 because it depends on "
+        "metadata.version level 23",
+        MetadataVersion.V4_0_IV0,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.update[0]}-{case.reason[:30]}")
+def test_refusals_are_kafkas_and_write_nothing(case: Refusal) -> None:
+    controller = started_cluster(brokers=1, version=case.level)
+    response = update(controller, case.update)
+    name, level, _ = case.update
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert response.error_message == (
+        f"{PREFIX}Invalid update version {level} for feature {name}. {case.reason}"
+    )
+    assert response.results == []
+    assert controller.last_records == ()
+
+
+@pytest.mark.parametrize(
+    ("upgrade_type", "reason"),
+    [
+        (
+            SAFE,
+            (
+                "Refusing to perform the requested downgrade because it might delete metadata "
+                "information."
+            ),
+        ),
+        (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
+    ],
+)
+def test_downgrades_that_would_lose_something(upgrade_type: int, reason: str) -> None:
+    controller = started_cluster(brokers=1)
+    response = update(controller, ("metadata.version", 29, upgrade_type))
+    assert response.error_message == (
+        f"{PREFIX}Unsupported metadata.version downgrade from 30 to 29. {reason}"
+    )
+
+
+def test_up_and_safely_down_again() -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
+    assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
+    assert [m for m, _ in controller.last_records] == [FeatureLevelRecord("metadata.version", 29)]
+    assert update(controller, ("metadata.version", 28, SAFE)).error_code == 0
+    assert controller.image.metadata_version == 28
+
+
+def test_one_refusal_keeps_everything_back() -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
+    response = update(controller, ("metadata.version", 29, UPGRADE), ("group.version", 5, UPGRADE))
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert controller.last_records == ()
+
+
+def test_dependencies_may_be_met_by_the_same_request() -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_0_IV0)
+    response = update(
+        controller,
+        ("metadata.version", 23, UPGRADE),
+        ("eligible.leader.replicas.version", 1, UPGRADE),
+    )
+    assert response.error_code == 0
+    assert controller.image.features.is_elr_enabled
+
+
+def test_validate_only() -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
+    response = update(controller, ("metadata.version", 29, UPGRADE), validate_only=True)
+    assert response.error_code == 0
+    assert controller.last_records == ()
+
+
+@pytest.mark.parametrize("api_version", [0, 1, 2])
+def test_old_versions_list_what_they_changed(api_version: int) -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
+    response = update(
+        controller,
+        ("metadata.version", 29, UPGRADE),
+        api_version=max(api_version, 1),
+    )
+    expected = [UpdateFeaturesResponseUpdatableFeatureResult("metadata.version", 0, None)]
+    assert response.error_message is None
+    if api_version == 2:
+        response = update(controller, ("metadata.version", 29, UPGRADE), api_version=2)
+        expected = []
+    assert response.results == expected
+
+
+def test_turning_elr_on_pins_the_minimum_in_sync() -> None:
+    controller = started_cluster(brokers=2, version=MetadataVersion.V4_0_IV3)
+    controller.commit(
+        (
+            (ConfigRecord(4, "1", "min.insync.replicas", "2"), 0),
+            (ConfigRecord(4, "2", "log.cleaner.threads", "2"), 0),
+        )
+    )
+    update(controller, ("eligible.leader.replicas.version", 1, UPGRADE))
+    assert [m for m, _ in controller.last_records] == [
+        ConfigRecord(4, "", "min.insync.replicas", "1"),
+        ConfigRecord(4, "1", "min.insync.replicas", None),
+        FeatureLevelRecord("eligible.leader.replicas.version", 1),
+    ]
+
+
+def test_a_broker_that_is_too_old_keeps_a_level_back() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V4_2_IV0)
+    request = controller.registration(5)
+    request.features[0].max_supported_version = 28
+    controller.ask(request)
+    response = update(controller, ("metadata.version", 29, UPGRADE))
+    assert response.error_message == (
+        f"{PREFIX}Invalid update version 29 for feature metadata.version. "
+        "Broker 5 only supports versions 7-28"
+    )
+
+
+def controller_registration(node_id: int, metadata_version_max: int) -> object:
+    levels = default_feature_levels(MetadataVersion.V4_3_IV0)
+    return ControllerRegistrationRequest(
+        controller_id=node_id,
+        incarnation_id=bytes([node_id] * 16),
+        features=[
+            ControllerRegistrationRequestFeature("metadata.version", 7, metadata_version_max),
+            *(ControllerRegistrationRequestFeature(name, 0, 2) for name in levels),
+        ],
+    )
+
+
+def test_other_controllers_have_a_say() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V4_2_IV0)
+    controller.settings = replace(controller.settings, quorum_voter_ids=(1, 2))
+    message = f"{PREFIX}Invalid update version 29 for feature metadata.version. "
+    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
+        f"{message}controller 2 has not registered, and may not support this feature"
+    )
+    old = controller_registration(2, 28)
+    assert isinstance(old, ControllerRegistrationRequest)
+    assert controller.ask(old) == ControllerRegistrationResponse()
+    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
+        f"{message}Controller 2 only supports versions 7-28"
+    )
+    new = controller_registration(2, 30)
+    assert isinstance(new, ControllerRegistrationRequest)
+    controller.ask(new)
+    assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
+
+
+def test_controllers_cannot_register_at_old_levels() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
+    request = controller_registration(2, 30)
+    assert isinstance(request, ControllerRegistrationRequest)
+    response = controller.ask(request)
+    assert isinstance(response, ControllerRegistrationResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert controller.last_records == ()
+
+
+def test_the_level_of_kraft_version_may_be_confirmed() -> None:
+    controller = started_cluster(brokers=1)
+    assert update(controller, ("kraft.version", 1, UPGRADE)).error_code == 0
+    assert controller.last_records == ()

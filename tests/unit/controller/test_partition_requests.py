@@ -1,0 +1,425 @@
+"""ElectLeaders, reassignments, AlterPartition, AssignReplicasToDirs and the periodic elections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from tests.unit.controller.cluster import (
+    ControllerUnderTest,
+    directory_of,
+    started_cluster,
+)
+
+from kvorum.controller.periodic import elect_preferred_leaders, elect_unclean_leaders
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestBrokerState,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+)
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+    AlterPartitionReassignmentsResponse,
+)
+from kvorum.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+    AssignReplicasToDirsResponse,
+)
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableReplicaAssignment,
+    CreateTopicsRequestCreatableTopic,
+)
+from kvorum.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersRequestTopicPartitions,
+    ElectLeadersResponse,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
+    ListPartitionReassignmentsResponse,
+)
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    """Four brokers, and the topic t with one partition on brokers 1, 2 and 3."""
+    cluster = started_cluster(brokers=4)
+    cluster.ask(
+        CreateTopicsRequest(
+            topics=[
+                CreateTopicsRequestCreatableTopic(
+                    name="t",
+                    num_partitions=-1,
+                    replication_factor=-1,
+                    assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, [1, 2, 3])],
+                )
+            ]
+        )
+    )
+    return cluster
+
+
+def partition(controller: ControllerUnderTest) -> PartitionRegistration:
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    return topic.partitions[0]
+
+
+def topic_id(controller: ControllerUnderTest) -> bytes:
+    return controller.image.topics.ids["t"]
+
+
+def elect(
+    controller: ControllerUnderTest,
+    election_type: int,
+    *wanted: tuple[str, int],
+    every: bool = False,
+) -> list[tuple[str, int, int, str | None]]:
+    topics = [ElectLeadersRequestTopicPartitions(name, [index]) for name, index in wanted]
+    response = controller.ask(
+        ElectLeadersRequest(election_type=election_type, topic_partitions=None if every else topics)
+    )
+    assert isinstance(response, ElectLeadersResponse)
+    assert response.error_code == 0
+    return [
+        (topic.topic, result.partition_id, result.error_code, result.error_message)
+        for topic in response.replica_election_results
+        for result in topic.partition_result
+    ]
+
+
+def test_the_preferred_leader_is_elected_again(controller: ControllerUnderTest) -> None:
+    controller.heartbeat(1, want_fence=True)
+    assert partition(controller).leader == 2
+    assert elect(controller, PREFERRED, ("t", 0)) == [
+        (
+            "t",
+            0,
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE.default_message,
+        )
+    ]
+    controller.heartbeat(1)
+    alter_isr(controller, 2, [1, 2, 3])
+    assert elect(controller, PREFERRED, ("t", 0)) == [("t", 0, 0, None)]
+    assert partition(controller).leader == 1
+
+
+def test_elections_that_are_refused(controller: ControllerUnderTest) -> None:
+    answers = elect(controller, PREFERRED, ("t", 0), ("t", 1), ("no", 0))
+    assert answers == [
+        ("t", 0, 84, ErrorCode.ELECTION_NOT_NEEDED.default_message),
+        ("t", 1, 3, "No such partition as t-1"),
+        ("no", 0, 3, "No such topic as no"),
+    ]
+    assert elect(controller, UNCLEAN, ("t", 0)) == [
+        ("t", 0, 84, ErrorCode.ELECTION_NOT_NEEDED.default_message)
+    ]
+    assert elect(controller, PREFERRED, every=True) == []
+    assert controller.last_records == ()
+
+
+def test_an_election_type_that_does_not_exist(controller: ControllerUnderTest) -> None:
+    request = ElectLeadersRequest(
+        election_type=2, topic_partitions=[ElectLeadersRequestTopicPartitions("t", [0])]
+    )
+    response = controller.ask(request)
+    assert isinstance(response, ElectLeadersResponse)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    (topic,) = response.replica_election_results
+    assert [(r.error_code, r.error_message) for r in topic.partition_result] == [
+        (42, "Unknown election type 2")
+    ]
+
+
+def test_an_unclean_election(controller: ControllerUnderTest) -> None:
+    for broker_id in (3, 2, 1):
+        controller.heartbeat(broker_id, want_fence=True)
+    assert partition(controller).leader == -1
+    assert elect(controller, UNCLEAN, ("t", 0)) == [
+        (
+            "t",
+            0,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE.default_message,
+        )
+    ]
+    controller.heartbeat(3)
+    assert partition(controller).leader == -1
+    assert elect(controller, UNCLEAN, ("t", 0)) == [("t", 0, 0, None)]
+    assert (partition(controller).leader, partition(controller).isr) == (3, (3,))
+    assert partition(controller).leader_recovery_state == 1
+
+
+def alter_isr(
+    controller: ControllerUnderTest,
+    broker_id: int,
+    isr: list[int],
+    *,
+    api_version: int = 3,
+    **changes: int,
+) -> tuple[int, int]:
+    """Ask for an ISR; return the top-level error code and that of the partition."""
+    current = partition(controller)
+    data = AlterPartitionRequestPartitionData(
+        partition_index=changes.get("index", 0),
+        leader_epoch=current.leader_epoch + changes.get("leader_epoch_change", 0),
+        partition_epoch=current.partition_epoch + changes.get("partition_epoch_change", 0),
+        leader_recovery_state=changes.get("recovery", 0),
+    )
+    if api_version < 3:
+        data.new_isr = isr
+    else:
+        data.new_isr_with_epochs = [
+            AlterPartitionRequestBrokerState(member, changes.get("member_epoch", -1))
+            for member in isr
+        ]
+    broker = controller.image.cluster.brokers.get(broker_id)
+    epoch = (broker.epoch if broker else 0) + changes.get("broker_epoch_change", 0)
+    wanted = AlterPartitionRequestTopicData(topic_id(controller), [data])
+    if "unknown_topic" in changes:
+        wanted.topic_id = b"u" * 16
+    response = controller.ask(AlterPartitionRequest(broker_id, epoch, [wanted]), api_version)
+    assert isinstance(response, AlterPartitionResponse)
+    partitions = [p.error_code for topic in response.topics for p in topic.partitions]
+    return response.error_code, partitions[0] if partitions else 0
+
+
+@pytest.mark.parametrize("api_version", [2, 3])
+def test_the_leader_shrinks_and_grows_the_isr(
+    controller: ControllerUnderTest, api_version: int
+) -> None:
+    assert alter_isr(controller, 1, [1, 2], api_version=api_version) == (0, 0)
+    assert partition(controller).isr == (1, 2)
+    assert alter_isr(controller, 1, [1, 2, 3], api_version=api_version) == (0, 0)
+    assert partition(controller).isr == (1, 2, 3)
+    assert alter_isr(controller, 1, [1, 2, 3], api_version=api_version) == (0, 0)
+    assert controller.last_records == ()
+
+
+@dataclass(frozen=True)
+class RefusedIsr:
+    why: str
+    code: ErrorCode
+    changes: dict[str, int]
+    broker_id: int = 1
+    isr: tuple[int, ...] = (1, 2)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        RefusedIsr("unknown topic", ErrorCode.UNKNOWN_TOPIC_ID, {"unknown_topic": 1}),
+        RefusedIsr("unknown partition", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {"index": 7}),
+        RefusedIsr("newer leader epoch", ErrorCode.NOT_CONTROLLER, {"leader_epoch_change": 1}),
+        RefusedIsr("newer epoch", ErrorCode.NOT_CONTROLLER, {"partition_epoch_change": 1}),
+        RefusedIsr("old leader epoch", ErrorCode.FENCED_LEADER_EPOCH, {"leader_epoch_change": -1}),
+        RefusedIsr("not the leader", ErrorCode.INVALID_REQUEST, {}, broker_id=2),
+        RefusedIsr("old epoch", ErrorCode.INVALID_UPDATE_VERSION, {"partition_epoch_change": -1}),
+        RefusedIsr("not a replica", ErrorCode.INVALID_REQUEST, {}, isr=(1, 4)),
+        RefusedIsr("twice", ErrorCode.INVALID_REQUEST, {}, isr=(1, 2, 2)),
+        RefusedIsr("without the leader", ErrorCode.INVALID_REQUEST, {}, isr=(2, 3)),
+        RefusedIsr("empty", ErrorCode.INVALID_REQUEST, {}, isr=()),
+        RefusedIsr("recovering with two", ErrorCode.INVALID_REQUEST, {"recovery": 1}),
+        RefusedIsr("recovering anew", ErrorCode.INVALID_REQUEST, {"recovery": 1}, isr=(1,)),
+        RefusedIsr("another incarnation", ErrorCode.INELIGIBLE_REPLICA, {"member_epoch": 999}),
+    ],
+    ids=lambda case: case.why,
+)
+def test_an_isr_that_is_refused(controller: ControllerUnderTest, case: RefusedIsr) -> None:
+    assert alter_isr(controller, case.broker_id, list(case.isr), **case.changes) == (
+        0,
+        case.code,
+    )
+    assert controller.last_records == ()
+
+
+def test_an_isr_with_a_fenced_member_is_refused(controller: ControllerUnderTest) -> None:
+    controller.heartbeat(3, want_fence=True)
+    assert alter_isr(controller, 1, [1, 2, 3]) == (0, ErrorCode.INELIGIBLE_REPLICA)
+
+
+@pytest.mark.parametrize(("broker_id", "change"), [(1, 1), (9, 0)])
+def test_another_incarnation_may_not_alter_anything(
+    controller: ControllerUnderTest, broker_id: int, change: int
+) -> None:
+    answer = alter_isr(controller, broker_id, [1], broker_epoch_change=change)
+    assert answer == (ErrorCode.STALE_BROKER_EPOCH, 0)
+
+
+def reassign(
+    controller: ControllerUnderTest,
+    replicas: list[int] | None,
+    *,
+    name: str = "t",
+    index: int = 0,
+    may_change_factor: bool = True,
+) -> tuple[int, str | None]:
+    response = controller.ask(
+        AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=may_change_factor,
+            topics=[
+                AlterPartitionReassignmentsRequestReassignableTopic(
+                    name, [AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)]
+                )
+            ],
+        )
+    )
+    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    assert (response.error_code, response.error_message) == (0, None)
+    ((answer,),) = [topic.partitions for topic in response.responses]
+    return answer.error_code, answer.error_message
+
+
+def ongoing(controller: ControllerUnderTest, *names: str) -> list[tuple[str, int, list[int]]]:
+    topics = [
+        ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(name, [0, 5])
+        for name in names
+    ]
+    response = controller.ask(ListPartitionReassignmentsRequest(topics=topics or None))
+    assert isinstance(response, ListPartitionReassignmentsResponse)
+    return [
+        (topic.name, p.partition_index, p.adding_replicas)
+        for topic in response.topics
+        for p in topic.partitions
+    ]
+
+
+def test_a_reassignment_from_start_to_end(controller: ControllerUnderTest) -> None:
+    assert ongoing(controller) == []
+    assert reassign(controller, [4, 2, 3]) == (0, None)
+    assert partition(controller).replicas == (4, 2, 3, 1)
+    assert (partition(controller).adding_replicas, partition(controller).removing_replicas) == (
+        (4,),
+        (1,),
+    )
+    assert ongoing(controller) == ongoing(controller, "no", "t") == [("t", 0, [4])]
+    # All that was to come is in sync: the leader is moved with the same record.
+    assert alter_isr(controller, 1, [1, 2, 3, 4]) == (0, ErrorCode.NEW_LEADER_ELECTED)
+    after = partition(controller)
+    assert (after.replicas, after.leader, after.is_reassigning) == ((4, 2, 3), 4, False)
+    assert after.directories == tuple(directory_of(broker_id) for broker_id in (4, 2, 3))
+
+
+def test_a_reassignment_that_is_called_off(controller: ControllerUnderTest) -> None:
+    assert reassign(controller, None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
+    reassign(controller, [4, 2, 3])
+    assert reassign(controller, None) == (0, None)
+    assert sorted(partition(controller).replicas) == [1, 2, 3]
+    assert not partition(controller).is_reassigning
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code", "message"),
+    [
+        (
+            [],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            [1, 9],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 9, but no such broker is registered.",
+        ),
+        (
+            [2, 2],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 2 more than once.",
+        ),
+    ],
+)
+def test_reassignments_that_are_refused(
+    controller: ControllerUnderTest, replicas: list[int], code: ErrorCode, message: str
+) -> None:
+    assert reassign(controller, replicas) == (code, message)
+    assert controller.last_records == ()
+
+
+def test_reassignments_of_what_is_not_there(controller: ControllerUnderTest) -> None:
+    assert reassign(controller, [1], name="no") == (3, "Unable to find a topic named no.")
+    assert reassign(controller, [1], index=4) == (3, "Unable to find partition t:4.")
+
+
+def test_the_replication_factor_may_be_protected(controller: ControllerUnderTest) -> None:
+    assert reassign(controller, [1, 2], may_change_factor=False) == (
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "The replication factor is changed from 3 to 2",
+    )
+    assert reassign(controller, [4, 2, 3], may_change_factor=False) == (0, None)
+    assert reassign(controller, [4, 2, 1], may_change_factor=False) == (0, None)
+
+
+def assign(
+    controller: ControllerUnderTest, broker_id: int, directory: bytes, topic: bytes, index: int
+) -> int:
+    broker = controller.image.cluster.brokers[broker_id]
+    response = controller.ask(
+        AssignReplicasToDirsRequest(
+            broker_id,
+            broker.epoch,
+            [
+                AssignReplicasToDirsRequestDirectoryData(
+                    directory,
+                    [
+                        AssignReplicasToDirsRequestTopicData(
+                            topic, [AssignReplicasToDirsRequestPartitionData(index)]
+                        )
+                    ],
+                )
+            ],
+        )
+    )
+    assert isinstance(response, AssignReplicasToDirsResponse)
+    return response.directories[0].topics[0].partitions[0].error_code
+
+
+def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -> None:
+    topic = topic_id(controller)
+    assert assign(controller, 2, directory_of(2), topic, 0) == 0
+    assert controller.last_records == ()
+    assert assign(controller, 2, directory_of(2), b"u" * 16, 0) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert assign(controller, 2, directory_of(2), topic, 9) == 3
+    assert assign(controller, 4, directory_of(4), topic, 0) == 6
+    assert assign(controller, 2, directory_of(2, 5), topic, 0) == 0
+    after = partition(controller)
+    assert after.directory(2) == directory_of(2, 5)
+    # The broker never registered that directory: the replica is as good as lost.
+    assert 2 not in after.isr
+
+
+def test_preferred_leaders_get_back_what_is_theirs(controller: ControllerUnderTest) -> None:
+    controller.heartbeat(1, want_fence=True)
+    controller.heartbeat(1)
+    alter_isr(controller, 2, [1, 2, 3])
+    assert partition(controller).leader == 2
+    result = elect_preferred_leaders(controller.image, controller.context())
+    controller.run(result)
+    assert result.response is False
+    assert partition(controller).leader == 1
+    controller.settings = replace(controller.settings, elections_per_run_max=0)
+    assert elect_preferred_leaders(controller.image, controller.context()).response is True
+
+
+def test_unclean_leaders_only_where_the_topic_allows_it(controller: ControllerUnderTest) -> None:
+    for broker_id in (3, 2, 1):
+        controller.heartbeat(broker_id, want_fence=True)
+    controller.heartbeat(3)
+    assert elect_unclean_leaders(controller.image, controller.context()).records == ()
+    controller.commit(((ConfigRecord(2, "t", "unclean.leader.election.enable", "true"), 0),))
+    controller.run(elect_unclean_leaders(controller.image, controller.context()))
+    assert partition(controller).leader == 3

@@ -1,0 +1,159 @@
+"""The front door: every request has its handler and its refusal; and the small requests."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.controller.cluster import CLUSTER_ID, ControllerUnderTest, started_cluster
+
+from kvorum.controller.refusals import REFUSALS
+from kvorum.controller.requests import HANDLERS, error_response
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.apis import API_SPECS, response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from kvorum.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationRequestListener,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeClusterResponseDescribeClusterBroker,
+)
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
+from kvorum.wire.primitives import Message
+
+
+@pytest.mark.parametrize("request_class", list(HANDLERS), ids=lambda kind: kind.NAME)
+def test_every_request_can_be_refused_in_every_version(request_class: type[Message]) -> None:
+    assert request_class in REFUSALS
+    request = request_class()
+    key = request.API_KEY
+    assert key is not None
+    assert "controller" in API_SPECS[key].listeners
+    for version in range(request.MIN_VERSION, request.MAX_VERSION + 1):
+        error = RequestError(ErrorCode.NOT_CONTROLLER)
+        response = error_response(request, error, api_version=version)
+        assert type(response) is response_class(key)
+        assert type(response).decode(response.encode(version), version) is not None
+
+
+def test_what_can_be_refused_can_be_handled() -> None:
+    assert REFUSALS.keys() == HANDLERS.keys()
+
+
+def test_a_request_that_is_not_for_the_controller() -> None:
+    controller = started_cluster(brokers=0)
+    with pytest.raises(KeyError):
+        controller.ask(FetchRequest())
+
+
+def test_a_refusal_names_every_topic() -> None:
+    request = CreateTopicsRequest(
+        topics=[CreateTopicsRequestCreatableTopic(name=name) for name in ("a", "b")]
+    )
+    response = error_response(request, RequestError(ErrorCode.NOT_CONTROLLER), api_version=7)
+    assert isinstance(response, CreateTopicsResponse)
+    assert [(t.name, t.error_code, t.error_message) for t in response.topics] == [
+        ("a", 41, None),
+        ("b", 41, None),
+    ]
+
+
+def test_producer_ids_come_in_blocks() -> None:
+    controller = started_cluster(brokers=1)
+    epoch = controller.image.cluster.brokers[1].epoch
+    for first in (0, 1000, 2000):
+        response = controller.ask(AllocateProducerIdsRequest(1, epoch))
+        assert response == AllocateProducerIdsResponse(
+            producer_id_start=first, producer_id_len=1000
+        )
+        assert controller.last_records[0][0] == ProducerIdsRecord(1, epoch, first + 1000)
+
+
+def test_producer_ids_are_for_brokers_of_this_epoch() -> None:
+    controller = started_cluster(brokers=1)
+    response = controller.ask(AllocateProducerIdsRequest(1, 999))
+    assert response == AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    assert controller.last_records == ()
+
+
+def with_controllers(controller: ControllerUnderTest, *node_ids: int) -> None:
+    for node_id in node_ids:
+        controller.ask(
+            ControllerRegistrationRequest(
+                controller_id=node_id,
+                incarnation_id=bytes([node_id] * 16),
+                listeners=[
+                    ControllerRegistrationRequestListener("CONTROLLER", f"c{node_id}", 9093, 0)
+                ],
+            )
+        )
+
+
+def test_the_controllers_of_the_cluster() -> None:
+    controller = started_cluster(brokers=1)
+    with_controllers(controller, 2, 1)
+    response = controller.ask(DescribeClusterRequest(endpoint_type=2))
+    assert response == DescribeClusterResponse(
+        cluster_id=CLUSTER_ID,
+        controller_id=1,
+        endpoint_type=2,
+        brokers=[
+            DescribeClusterResponseDescribeClusterBroker(1, "c1", 9093, None),
+            DescribeClusterResponseDescribeClusterBroker(2, "c2", 9093, None),
+        ],
+        cluster_authorized_operations=-(2**31),
+    )
+
+
+def test_a_leader_that_did_not_register_is_not_named() -> None:
+    controller = started_cluster(brokers=1)
+    with_controllers(controller, 2)
+    response = controller.ask(
+        DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
+    )
+    assert isinstance(response, DescribeClusterResponse)
+    assert response.controller_id == -1
+    assert response.cluster_authorized_operations == 8096
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "api_version", "code", "message"),
+    [
+        (
+            1,
+            1,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            (
+                "The request was sent to an endpoint of type CONTROLLER, but we wanted an "
+                "endpoint of type BROKER"
+            ),
+        ),
+        (9, 1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 9"),
+    ],
+)
+def test_a_wrong_endpoint_type(
+    endpoint_type: int, api_version: int, code: ErrorCode, message: str
+) -> None:
+    controller = started_cluster(brokers=1)
+    response = controller.ask(DescribeClusterRequest(endpoint_type=endpoint_type), api_version)
+    assert isinstance(response, DescribeClusterResponse)
+    assert (response.error_code, response.error_message) == (code, message)
+
+
+def test_describing_controllers_needs_their_registration() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
+    response = controller.ask(DescribeClusterRequest(endpoint_type=2))
+    assert isinstance(response, DescribeClusterResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
