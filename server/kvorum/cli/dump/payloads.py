@@ -15,7 +15,7 @@ from kvorum.wire.json_form import to_json
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import Record
 
-_SURROGATE = re.compile(rb"\xed[\xa0-\xbf](?:[\x80-\xbf]|\Z)")
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
