@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kvorum.spark.errors import SparkSliceError
+from kvorum.spark.metadata_files import current_files, find_files
+
 NAME: Final = "pipeline"
 HELP: Final = "write a metadata log's records, topics and partitions to Parquet with Spark"
 
@@ -36,9 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the job; 0 when the tables are written, 1 with one line on stderr when they are not."""
     try:
+        # What is wrong with the path is found before Spark is started, which takes seconds.
+        current_files(find_files(args.input))
+    except SparkSliceError as error:
+        return _fail(str(error))
+    try:
         from pyspark.errors import PySparkException  # noqa: PLC0415 - optional and slow to import
 
-        from kvorum.spark.errors import SparkSliceError  # noqa: PLC0415 - belongs to pyspark's side
         from kvorum.spark.pipeline import run_pipeline  # noqa: PLC0415 - imports pyspark
         from kvorum.spark.session import build_session  # noqa: PLC0415 - imports pyspark
     except ImportError as error:
@@ -51,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
         report = run_pipeline(
             spark, input_path=args.input, output_path=args.output, overwrite=args.overwrite
         )
-    except SparkSliceError as error:
-        return _fail(str(error))
     except PySparkException as error:
         return _fail(_cause(str(error)))
     finally:

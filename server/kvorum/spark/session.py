@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[*]"
 DEFAULT_DRIVER_MEMORY: Final = "1g"
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def build_session(
@@ -31,7 +33,7 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
     }
     builder = SparkSession.Builder().master(master).appName("kvorum")
     for key, value in settings.items():

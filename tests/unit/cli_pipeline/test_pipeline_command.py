@@ -1,0 +1,60 @@
+"""``kvorum pipeline`` as a user runs it: in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from tests.interop.kafka.fetch_jars import NotToBeHadError, find_java
+
+NODE = "standalone-4.3.1/metadata/broker-11"
+
+
+def run_pipeline(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    options = ["--input", str(source), "--output", str(target), "--master", "local[1]"]
+    return subprocess.run(
+        [sys.executable, "-m", "kvorum.cli", "pipeline", *options],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_java() -> None:
+    """Skip where Spark cannot run."""
+    try:
+        find_java()
+    except NotToBeHadError as error:
+        pytest.skip(str(error))
+
+
+def test_a_metadata_log_becomes_parquet(golden_sets: Path, tmp_path: Path) -> None:
+    done = run_pipeline(golden_sets / NODE, tmp_path / "tables")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"83 records of 3 files, 5 topics, 10 partitions written to {tmp_path / 'tables'}\n",
+    ), done.stderr
+    dataset: pyarrow.parquet.ParquetDataset = pyarrow.parquet.ParquetDataset(
+        str(tmp_path / "tables" / "topics")
+    )
+    names = dataset.read().column("topic_name").to_pylist()
+    assert names == ["carts", "clicks_raw", "emails", "reviews", "sessions"]
+
+
+def test_damage_is_one_line_that_names_file_and_offset(golden_sets: Path, tmp_path: Path) -> None:
+    source = golden_sets / NODE / "__cluster_metadata-0" / "00000000000000000000.log"
+    damaged = bytearray(source.read_bytes())
+    damaged[100] ^= 1
+    segment = tmp_path / source.name
+    segment.write_bytes(damaged)
+    done = run_pipeline(segment, tmp_path / "tables")
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"kvorum pipeline: {segment}: damaged at offset 0: record batch at byte")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_path_without_a_log_costs_no_start_of_spark(tmp_path: Path) -> None:
+    done = run_pipeline(tmp_path / "missing", tmp_path / "tables")
+    assert done.returncode == 1
+    assert done.stderr == f"kvorum pipeline: {tmp_path / 'missing'}: no such file or directory\n"
