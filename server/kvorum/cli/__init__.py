@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "dev": "kvorum.cli.dev",
     "server": "kvorum.cli.server",
     "storage": "kvorum.cli.storage",
+    "dump-log": "kvorum.cli.dump_log",
     "pipeline": "kvorum.cli.pipeline",
 }
 """The module of each command; only that of the command given is imported."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from kvorum.cli.dump.coordinator_records import MissingKeyError
@@ -38,6 +39,10 @@ def _print_file(name: str, options: DumpOptions, complaints: Complaints) -> bool
         for line in file_lines(name, options, complaints):
             sys.stdout.write(line)
             sys.stdout.write("\n")
+    except BrokenPipeError:
+        # Whoever read us, such as `head`, has seen enough; nothing is left to be flushed there.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - kept to the end
+        return False
     except OSError as error:
         print(f"Cannot read {error.filename or name}: {error.strerror}", file=sys.stderr)
         return False
