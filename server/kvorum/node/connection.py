@@ -166,6 +166,9 @@ class ServerConnection(asyncio.Protocol):
                 await self._can_write.wait()
         except CloseConnectionError as error:
             self.close(str(error))
+        except Exception:
+            _log.exception("A request of %s broke its connection", self._peer)
+            self.abort()
         finally:
             self._answering = None
         self.last_active_ms = self._rules.clock.monotonic_ms()

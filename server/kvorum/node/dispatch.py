@@ -105,7 +105,7 @@ class Dispatcher(Generic[Node]):
             return self._refuse(request, unknown)
 
     def _refuse(self, request: IncomingRequest, error: RequestError) -> Message:
-        response = refusal_of(request.body, error)
+        response = refusal_of(request.body, error, version=request.version)
         if response is None:
             raise CloseConnectionError(f"{request.body.NAME} failed: {error}")
         return response

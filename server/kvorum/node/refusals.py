@@ -7,18 +7,17 @@ from kvorum.wire.apis import response_class
 from kvorum.wire.primitives import Message
 
 
-def refusal_of(request: Message, error: RequestError) -> Message | None:
+def refusal_of(request: Message, error: RequestError, *, version: int) -> Message | None:
     """Return the response to `request` that says `error`, None where its form has no place for it.
 
     Requests that the controller handles know best how they are refused; of the others, those with
     an error for the whole response are refused there.
     """
     # Imported here, for a node that never has to refuse anything in this way.
-    from kvorum.controller.refusals import REFUSALS  # noqa: PLC0415
+    from kvorum.controller.requests import HANDLERS, error_response  # noqa: PLC0415
 
-    refuse = REFUSALS.get(type(request))
-    if refuse is not None:
-        return refuse(request, error)
+    if type(request) in HANDLERS:
+        return error_response(request, error, api_version=version)
     key = request.API_KEY
     if key is None:
         return None

@@ -1,0 +1,117 @@
+"""DescribeClientQuotas (48): the quotas of the entities that a filter lets through (KIP-546)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+from kvorum.metadata.client_quotas_image import QuotaEntity
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasRequestComponentData,
+    DescribeClientQuotasResponse,
+    DescribeClientQuotasResponseEntityData,
+    DescribeClientQuotasResponseEntryData,
+    DescribeClientQuotasResponseValueData,
+)
+
+ENTITY_TYPES = frozenset({"user", "client-id", "ip"})
+
+
+@dataclass(slots=True)
+class _Filter:
+    """Names that entity types must have, None being the default, and types that must be there."""
+
+    exact: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    present: set[str] = field(default_factory=set[str])
+
+    @property
+    def types(self) -> set[str]:
+        return self.exact.keys() | self.present
+
+    def lets_through(self, entity: Mapping[str, str | None], *, is_strict: bool) -> bool:
+        if is_strict and entity.keys() != self.types:
+            return False
+        return self.types <= entity.keys() and all(
+            entity[kind] == name for kind, name in self.exact.items()
+        )
+
+
+def describe_client_quotas(
+    image: MetadataImage, request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
+    """List the entities that fit; raises `RequestError` for a filter that makes no sense."""
+    wanted = _read_filter(request.components)
+    entries = [
+        _entry(entity, values)
+        for entity, values in sorted(image.client_quotas.entities.items(), key=_by_name)
+        if wanted.lets_through(dict(entity), is_strict=request.strict)
+    ]
+    return DescribeClientQuotasResponse(entries=entries, error_message=None)
+
+
+def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData]) -> _Filter:
+    found = _Filter()
+    for component in components:
+        kind = component.entity_type
+        if not kind:
+            raise _invalid("Invalid empty entity type.")
+        if kind in found.types:
+            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
+        if kind not in ENTITY_TYPES:
+            raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+        _add(found, component)
+    if "ip" in found.types and len(found.types) > 1:
+        raise _invalid(
+            "Invalid entity filter component combination. IP filter component should not be used "
+            "with user or clientId filter component."
+        )
+    return found
+
+
+def _add(found: _Filter, component: DescribeClientQuotasRequestComponentData) -> None:
+    kind, name = component.entity_type, component.match
+    match component.match_type:
+        case 0:  # the name given
+            if name is None:
+                raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+            found.exact[kind] = name
+        case 1:  # the default of the type
+            _refuse_name(name, "MATCH_TYPE_DEFAULT")
+            found.exact[kind] = None
+        case 2:  # any name
+            _refuse_name(name, "MATCH_TYPE_SPECIFIED")
+            found.present.add(kind)
+        case unknown:
+            raise _invalid(f"Unknown match type {unknown}")
+
+
+def _refuse_name(name: str | None, match_type: str) -> None:
+    if name is not None:
+        raise _invalid(f"Request specified {match_type}, but also specified a match string.")
+
+
+def _entry(entity: QuotaEntity, values: Map[str, float]) -> DescribeClientQuotasResponseEntryData:
+    return DescribeClientQuotasResponseEntryData(
+        entity=[
+            DescribeClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity
+        ],
+        values=[
+            DescribeClientQuotasResponseValueData(key=key, value=value)
+            for key, value in sorted(values.items())
+        ],
+    )
+
+
+def _by_name(item: tuple[QuotaEntity, object]) -> list[tuple[str, str]]:
+    return [(kind, name or "") for kind, name in item[0]]
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
