@@ -1,0 +1,39 @@
+"""Every combination of log ends of up to five voters in a small space."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+
+import pytest
+
+from kvorum.raft.high_watermark import advanced_high_watermark, majority_offset
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_the_majority_offset_is_the_highest_that_more_than_half_have(size: int) -> None:
+    for ends in combinations_with_replacement(range(5), size):
+        expected = max(
+            offset for offset in range(5) if 2 * sum(end >= offset for end in ends) > size
+        )
+        assert majority_offset(ends) == expected
+
+
+def test_there_is_no_majority_of_nobody() -> None:
+    with pytest.raises(ValueError, match="no voters"):
+        majority_offset([])
+    assert advanced_high_watermark(current=3, end_offsets=[], epoch_start_offset=0) is None
+
+
+def test_the_high_watermark_only_rises_and_only_past_the_epochs_start() -> None:
+    for ends in product(range(5), repeat=3):
+        for current in (None, 0, 1, 2, 3, 4):
+            for start in range(5):
+                advanced = advanced_high_watermark(
+                    current=current, end_offsets=ends, epoch_start_offset=start
+                )
+                offset = majority_offset(ends)
+                if advanced is None:
+                    assert offset <= start or (current is not None and offset <= current)
+                else:
+                    assert advanced == offset > start
+                    assert current is None or advanced > current

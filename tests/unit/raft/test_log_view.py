@@ -1,0 +1,136 @@
+"""The core's mirror of the log against a log that is spelled out record by record."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import pytest
+
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.log_view import FetchVerdict, LogView
+from kvorum.raft.responding import truncation_offset
+
+LOGS = [log for size in range(5) for log in combinations_with_replacement(range(1, 5), size)]
+"""Every log of up to four records with epochs from 1 to 4: the epoch of each record."""
+
+
+def view(epochs: tuple[int, ...]) -> LogView:
+    made = LogView()
+    for epoch in epochs:
+        made.append(epoch=epoch, count=1)
+    made.became_durable(len(epochs))
+    return made
+
+
+def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """How far two logs agree: in Raft, records of one offset and epoch are the same record."""
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return length
+
+
+@pytest.mark.parametrize("epochs", LOGS)
+def test_the_end_of_each_epoch_is_behind_its_last_record(epochs: tuple[int, ...]) -> None:
+    log = view(epochs)
+    assert log.end == OffsetAndEpoch(len(epochs), epochs[-1] if epochs else 0)
+    for epoch in set(epochs):
+        end = max(offset for offset, known in enumerate(epochs) if known == epoch) + 1
+        assert log.end_offset_for(epoch) == OffsetAndEpoch(end, epoch)
+    for missing in set(range(1, 5)) - set(epochs):
+        below = [offset for offset, known in enumerate(epochs) if known < missing]
+        if below:
+            assert log.end_offset_for(missing) == OffsetAndEpoch(below[-1] + 1, epochs[below[-1]])
+
+
+def test_fetching_and_truncating_ends_in_the_leaders_log_and_never_cuts_what_agrees() -> None:
+    count = 0
+    for leader_epochs in LOGS:
+        for follower_epochs in LOGS:
+            if is_log_matching(leader_epochs, follower_epochs):
+                catch_up(leader_epochs, list(follower_epochs))
+                count += 1
+    assert count > 500
+
+
+def catch_up(leader_epochs: tuple[int, ...], records: list[int]) -> None:
+    """Fetch record by record until the follower has the leader's log."""
+    leader = view(leader_epochs)
+    for _ in range(20):
+        log = view(tuple(records))
+        verdict, point = leader.judge(log.end)
+        if verdict is FetchVerdict.DIVERGING:
+            cut = truncation_offset(log, point)
+            assert common_prefix(leader_epochs, tuple(records)) <= cut < len(records)
+            del records[cut:]
+        elif point.offset < len(leader_epochs):
+            records.append(leader_epochs[point.offset])
+        else:
+            break
+    assert tuple(records) == leader_epochs
+
+
+def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two logs could come from one cluster: each epoch's records lie at the same offsets.
+
+    A leader writes its epoch's records one behind the other from where its log ended, so where both
+    logs have records of an epoch, it begins at the same offset in both.
+    """
+    starts = [{epoch: log.index(epoch) for epoch in set(log)} for log in (one, other)]
+    shared = set(one) & set(other)
+    if any(starts[0][epoch] != starts[1][epoch] for epoch in shared):
+        return False
+    # What lies before a shared epoch is shared too: a leader's log begins with what it had.
+    return all(one[: starts[0][epoch]] == other[: starts[0][epoch]] for epoch in shared)
+
+
+def test_truncation_takes_durability_and_epochs_along() -> None:
+    log = view((1, 1, 2, 3))
+    log.truncate_to(2)
+    assert (log.end, log.durable_end_offset) == (OffsetAndEpoch(2, 1), 2)
+    log.append(epoch=4, count=3)
+    assert (log.end_offset, log.durable_end_offset) == (5, 2)
+    assert not log.became_durable(2)
+    assert log.became_durable(99)
+    assert log.durable_end_offset == 5
+
+
+def test_epochs_never_go_back_and_appends_are_never_empty() -> None:
+    log = view((3,))
+    with pytest.raises(ValueError, match="epoch 2"):
+        log.append(epoch=2, count=1)
+    with pytest.raises(ValueError, match="0 records"):
+        log.append(epoch=3, count=0)
+
+
+def test_a_log_that_begins_behind_a_snapshot_sends_others_there() -> None:
+    log = LogView()
+    log.replace_by_snapshot(OffsetAndEpoch(10, 2))
+    assert log.end == OffsetAndEpoch(10, 2)
+    log.append(epoch=3, count=5)
+    snapshot = (FetchVerdict.SNAPSHOT, OffsetAndEpoch(10, 2))
+    assert log.judge(OffsetAndEpoch(0, 0)) == snapshot
+    assert log.judge(OffsetAndEpoch(9, 2)) == snapshot
+    assert log.judge(OffsetAndEpoch(10, 1)) == snapshot
+    assert log.judge(OffsetAndEpoch(10, 3)) == snapshot
+    assert log.judge(OffsetAndEpoch(12, 1)) == snapshot
+    assert log.judge(OffsetAndEpoch(10, 2)) == (FetchVerdict.VALID, OffsetAndEpoch(10, 2))
+    assert log.judge(OffsetAndEpoch(12, 3)) == (FetchVerdict.VALID, OffsetAndEpoch(12, 3))
+    assert log.judge(OffsetAndEpoch(12, 2)) == (FetchVerdict.DIVERGING, OffsetAndEpoch(10, 2))
+    assert log.judge(OffsetAndEpoch(16, 3)) == (FetchVerdict.DIVERGING, OffsetAndEpoch(15, 3))
+
+
+def test_giving_up_the_start_keeps_the_epoch_in_force_there() -> None:
+    log = view((1, 1, 2, 2, 3))
+    log.add_snapshot(OffsetAndEpoch(3, 2))
+    log.start_moved(3, [OffsetAndEpoch(3, 2)])
+    assert log.start_offset == 3
+    assert log.end_offset_for(2) == OffsetAndEpoch(4, 2)
+    assert log.end_offset_for(1) == OffsetAndEpoch(3, 2)
+
+
+def test_the_bootstrap_snapshot_is_never_fetched() -> None:
+    log = LogView(snapshots=[OffsetAndEpoch(0, 0)])
+    assert log.latest_snapshot == OffsetAndEpoch(0, 0)
+    assert log.latest_loadable_snapshot is None
+    assert log.judge(OffsetAndEpoch(0, 0)) == (FetchVerdict.VALID, OffsetAndEpoch(0, 0))
