@@ -62,7 +62,7 @@ def _check_broker(values: BrokerValues, listeners: Listeners, quorum: QuorumSett
             "non-empty, or if there are security protocols other than PLAINTEXT in use)",
         )
     require(
-        not quorum.is_auto_join_enabled,
+        not values.boolean("controller.quorum.auto.join.enable"),
         "controller.quorum.auto.join.enable is only supported when process.roles contains the "
         "'controller' role.",
     )

@@ -25,10 +25,8 @@ class QuorumSettings:
     fetch_timeout_ms: int
     request_timeout_ms: int
     retry_backoff_ms: int
-    append_linger_ms: int
     fetch_bytes_max: int
     fetch_snapshot_bytes_max: int
-    is_auto_join_enabled: bool
 
     @property
     def is_static(self) -> bool:
@@ -48,7 +46,6 @@ class MetadataLogSettings:
     retention_bytes: int
     retention_ms: int
     idle_interval_ms: int
-    batch_bytes_max: int
     delete_delay_ms: int
 
 
@@ -60,7 +57,6 @@ class BrokerSettings:
     heartbeat_interval_ms: int
     session_timeout_ms: int
     registration_timeout_ms: int
-    log_directory_failure_timeout_ms: int
     is_controlled_shutdown_enabled: bool
     cordoned_log_directories: tuple[str, ...]
 
@@ -71,10 +67,8 @@ class TopicSettings:
 
     partitions_default: int
     replication_factor_default: int
-    insync_replicas_min: int
     is_auto_create_enabled: bool
     is_delete_enabled: bool
-    is_unclean_election_enabled: bool
     unclean_election_interval_ms: int
     is_leader_rebalance_enabled: bool
     leader_imbalance_check_interval_seconds: int
@@ -87,13 +81,10 @@ class NetworkSettings:
     request_bytes_max: int
     request_partitions_max: int
     request_timeout_ms: int
-    queued_requests_max: int
     connections_idle_ms_max: int
     connections_max: int
     connections_per_ip_max: int
     listen_backlog: int
-    send_buffer_bytes: int
-    receive_buffer_bytes: int
 
 
 def quorum_settings(values: BrokerValues) -> QuorumSettings:
@@ -113,10 +104,8 @@ def quorum_settings(values: BrokerValues) -> QuorumSettings:
         fetch_timeout_ms=values.integer("controller.quorum.fetch.timeout.ms"),
         request_timeout_ms=values.integer("controller.quorum.request.timeout.ms"),
         retry_backoff_ms=values.integer("controller.quorum.retry.backoff.ms"),
-        append_linger_ms=values.integer("controller.quorum.append.linger.ms"),
         fetch_bytes_max=values.integer("controller.quorum.fetch.max.bytes"),
         fetch_snapshot_bytes_max=values.integer("controller.quorum.fetch.snapshot.max.bytes"),
-        is_auto_join_enabled=values.boolean("controller.quorum.auto.join.enable"),
     )
 
 
@@ -132,7 +121,6 @@ def metadata_log_settings(values: BrokerValues, *, directory: str) -> MetadataLo
         retention_bytes=values.integer("metadata.max.retention.bytes"),
         retention_ms=values.integer("metadata.max.retention.ms"),
         idle_interval_ms=values.integer("metadata.max.idle.interval.ms"),
-        batch_bytes_max=values.integer("internal.metadata.max.batch.size.in.bytes"),
         delete_delay_ms=values.integer("internal.metadata.delete.delay.millis"),
     )
 
@@ -144,7 +132,6 @@ def broker_settings(values: BrokerValues) -> BrokerSettings:
         heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         session_timeout_ms=values.integer("broker.session.timeout.ms"),
         registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
-        log_directory_failure_timeout_ms=values.integer("log.dir.failure.timeout.ms"),
         is_controlled_shutdown_enabled=values.boolean("controlled.shutdown.enable"),
         cordoned_log_directories=values.optional_words("cordoned.log.dirs") or (),
     )
@@ -155,10 +142,8 @@ def topic_settings(values: BrokerValues) -> TopicSettings:
     return TopicSettings(
         partitions_default=values.integer("num.partitions"),
         replication_factor_default=values.integer("default.replication.factor"),
-        insync_replicas_min=values.integer("min.insync.replicas"),
         is_auto_create_enabled=values.boolean("auto.create.topics.enable"),
         is_delete_enabled=values.boolean("delete.topic.enable"),
-        is_unclean_election_enabled=values.boolean("unclean.leader.election.enable"),
         unclean_election_interval_ms=values.integer("unclean.leader.election.interval.ms"),
         is_leader_rebalance_enabled=values.boolean("auto.leader.rebalance.enable"),
         leader_imbalance_check_interval_seconds=values.integer(
@@ -173,11 +158,8 @@ def network_settings(values: BrokerValues) -> NetworkSettings:
         request_bytes_max=values.integer("socket.request.max.bytes"),
         request_partitions_max=values.integer("max.request.partition.size.limit"),
         request_timeout_ms=values.integer("request.timeout.ms"),
-        queued_requests_max=values.integer("queued.max.requests"),
         connections_idle_ms_max=values.integer("connections.max.idle.ms"),
         connections_max=values.integer("max.connections"),
         connections_per_ip_max=values.integer("max.connections.per.ip"),
         listen_backlog=values.integer("socket.listen.backlog.size"),
-        send_buffer_bytes=values.integer("socket.send.buffer.bytes"),
-        receive_buffer_bytes=values.integer("socket.receive.buffer.bytes"),
     )
