@@ -1,0 +1,211 @@
+"""AlterConfigs and IncrementalAlterConfigs on a broker: what it refuses, and what it passes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+from kvorum.broker.views.config_changes import (
+    DELETE,
+    SET,
+    changed_values,
+    check_broker_name,
+    check_broker_values,
+)
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+
+PASSED_ON = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+
+
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+class _Answer(Protocol):
+    error_code: int
+    error_message: str | None
+    resource_type: int
+    resource_name: str
+
+
+Request_co = TypeVar("Request_co", covariant=True)
+Resource = TypeVar("Resource", bound=_Resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Screened(Generic[Request_co]):
+    """What the broker answers itself, by the place in the request, and what is left to ask for."""
+
+    refusals: Mapping[int, RequestError]
+    remaining: Request_co
+
+
+def screen_incremental(
+    image: MetadataImage, request: IncrementalAlterConfigsRequest, view: BrokerView
+) -> Screened[IncrementalAlterConfigsRequest]:
+    """Sort out what the broker refuses of `request`."""
+
+    def check(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
+        _check_keys(
+            (config.name for config in resource.configs),
+            (
+                config.name
+                for config in resource.configs
+                if config.config_operation != DELETE and config.value is None
+            ),
+        )
+        _check_resource(
+            image,
+            resource,
+            [(config.name, config.config_operation, config.value) for config in resource.configs],
+            view,
+        )
+
+    refusals = _screen(request.resources, check)
+    remaining = IncrementalAlterConfigsRequest(
+        resources=_without(request.resources, refusals), validate_only=request.validate_only
+    )
+    return Screened(refusals, remaining)
+
+
+def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[AlterConfigsRequest]:
+    """Sort out what the broker refuses of `request`, which replaces whole configurations."""
+
+    def check(resource: AlterConfigsRequestAlterConfigsResource) -> None:
+        _check_keys(
+            (config.name for config in resource.configs),
+            (config.name for config in resource.configs if config.value is None),
+        )
+        _check_resource(
+            MetadataImage(),
+            resource,
+            [(config.name, SET, config.value) for config in resource.configs],
+            view,
+        )
+
+    refusals = _screen(request.resources, check)
+    remaining = AlterConfigsRequest(
+        resources=_without(request.resources, refusals), validate_only=request.validate_only
+    )
+    return Screened(refusals, remaining)
+
+
+def reassemble_incremental(
+    request: IncrementalAlterConfigsRequest,
+    refusals: Mapping[int, RequestError],
+    response: IncrementalAlterConfigsResponse,
+) -> IncrementalAlterConfigsResponse:
+    """Return one answer a resource of `request`: the broker's own, or the controller's."""
+    return IncrementalAlterConfigsResponse(
+        throttle_time_ms=response.throttle_time_ms,
+        responses=[
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+                code, message, resource.resource_type, resource.resource_name
+            )
+            for resource, code, message in _answers(request.resources, refusals, response.responses)
+        ],
+    )
+
+
+def reassemble_legacy(
+    request: AlterConfigsRequest,
+    refusals: Mapping[int, RequestError],
+    response: AlterConfigsResponse,
+) -> AlterConfigsResponse:
+    """Return one answer a resource of `request`: the broker's own, or the controller's."""
+    return AlterConfigsResponse(
+        throttle_time_ms=response.throttle_time_ms,
+        responses=[
+            AlterConfigsResponseAlterConfigsResourceResponse(
+                code, message, resource.resource_type, resource.resource_name
+            )
+            for resource, code, message in _answers(request.resources, refusals, response.responses)
+        ],
+    )
+
+
+def _screen(
+    resources: Sequence[Resource], check: Callable[[Resource], None]
+) -> Mapping[int, RequestError]:
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    refusals: dict[int, RequestError] = {}
+    for index, resource in enumerate(resources):
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise _invalid_request("Each resource must appear at most once.")
+            check(resource)
+        except RequestError as error:
+            refusals[index] = error
+    return MappingProxyType(refusals)
+
+
+def _without(resources: Sequence[Resource], refusals: Mapping[int, RequestError]) -> list[Resource]:
+    return [resource for index, resource in enumerate(resources) if index not in refusals]
+
+
+def _check_keys(names: Iterable[str], names_without_value: Iterable[str]) -> None:
+    if any(count > 1 for count in Counter(names).values()):
+        raise _invalid_request("Error due to duplicate config keys")
+    missing = list(names_without_value)
+    if missing:
+        raise _invalid_request(f"Null value not supported for : {', '.join(missing)}")
+
+
+def _check_resource(
+    image: MetadataImage,
+    resource: _Resource,
+    operations: Sequence[tuple[str, int, str | None]],
+    view: BrokerView,
+) -> None:
+    if resource.resource_type in PASSED_ON:
+        return
+    if resource.resource_type != ResourceType.BROKER:
+        raise _invalid_request(f"Unknown resource type {resource.resource_type}")
+    check_broker_name(resource.resource_name, view.node_id)
+    current = image.configs.of(ResourceType.BROKER, resource.resource_name)
+    check_broker_values(
+        changed_values(dict(current.items()), operations),
+        is_of_one_broker=bool(resource.resource_name),
+    )
+
+
+def _answers(
+    resources: Sequence[Resource],
+    refusals: Mapping[int, RequestError],
+    answers: Iterable[_Answer],
+) -> Iterable[tuple[Resource, int, str | None]]:
+    by_resource = {(answer.resource_type, answer.resource_name): answer for answer in answers}
+    for index, resource in enumerate(resources):
+        refusal = refusals.get(index)
+        answer = by_resource.get((resource.resource_type, resource.resource_name))
+        if refusal is not None:
+            yield resource, refusal.code, refusal.message
+        elif answer is not None:
+            yield resource, answer.error_code, answer.error_message
+        else:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            yield resource, code, code.default_message
+
+
+def _invalid_request(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,179 @@
+"""What a broker refuses of configuration changes, and how the answers are put together again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from kvorum.broker.views.alter_configs import (
+    reassemble_incremental,
+    reassemble_legacy,
+    screen_incremental,
+    screen_legacy,
+)
+from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+)
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequestAlterableConfig as Alter,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
+)
+
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = range(4)
+VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", random=Random(1))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    resource: Resource
+    message: str
+    code: ErrorCode = ErrorCode.INVALID_REQUEST
+
+
+REFUSALS = [
+    Refusal(Resource(99, "x", []), "Unknown resource type 99"),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("a", SET, "1"), Alter("a", SET, "2")]),
+        "Error due to duplicate config keys",
+    ),
+    Refusal(
+        Resource(TOPIC, "t", [Alter("a", SET, None), Alter("b", APPEND, None)]),
+        "Null value not supported for : a, b",
+    ),
+    Refusal(Resource(BROKER, "x", []), "Node id must be an integer, but it is: x"),
+    Refusal(Resource(BROKER, "2", []), "Unexpected broker id, expected 1, but received 2"),
+    Refusal(
+        Resource(BROKER, "1", [Alter("node.id", SET, "2"), Alter("log.dirs", SET, "/a")]),
+        "Cannot update these configs dynamically: [log.dirs, node.id]",
+    ),
+    Refusal(
+        Resource(BROKER, "1", [Alter("ssl.keystore.location", SET, "/a")]),
+        "These security configs can be dynamically updated only per-listener using the listener "
+        "prefix: [ssl.keystore.location]",
+    ),
+    Refusal(
+        Resource(BROKER, "1", [Alter("log.retention.ms", SET, "soon")]),
+        "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
+    ),
+    Refusal(
+        Resource(BROKER, "", [Alter("cordoned.log.dirs", SET, "/a")]),
+        "Cannot update these configs at default cluster level, broker id must be specified: "
+        "[cordoned.log.dirs]",
+    ),
+    Refusal(Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
+    Refusal(
+        Resource(BROKER, "1", [Alter("log.retention.ms", APPEND, "1")]),
+        "Config value append is not allowed for config key: log.retention.ms",
+        ErrorCode.INVALID_CONFIG,
+    ),
+    Refusal(
+        Resource(BROKER, "1", [Alter("no.such", SUBTRACT, "1")]),
+        "Unknown config name: no.such",
+        ErrorCode.INVALID_CONFIG,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.message[:50])
+def test_what_a_broker_refuses(case: Refusal) -> None:
+    request = IncrementalAlterConfigsRequest(resources=[case.resource])
+    screened = screen_incremental(MetadataImage(), request, VIEW)
+    assert (screened.refusals[0].code, screened.refusals[0].message) == (case.code, case.message)
+    assert screened.remaining.resources == []
+
+
+def test_what_a_broker_passes_on() -> None:
+    resources = [
+        Resource(TOPIC, "t", [Alter("no.such.key", SET, "1")]),
+        Resource(BROKER, "", [Alter("log.retention.ms", SET, "1")]),
+        Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a"), Alter("mine", DELETE, None)]),
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
+    screened = screen_incremental(MetadataImage(), request, VIEW)
+    assert not screened.refusals
+    assert screened.remaining == request
+
+
+def test_lists_are_judged_with_what_they_are_added_to() -> None:
+    image = MetadataImage().apply(ConfigRecord(BROKER, "1", "log.cleanup.policy", "delete"), 0, 0)
+
+    def message(operation: int, value: str) -> str | None:
+        change = Resource(BROKER, "1", [Alter("log.cleanup.policy", operation, value)])
+        screened = screen_incremental(
+            image, IncrementalAlterConfigsRequest(resources=[change]), VIEW
+        )
+        return screened.refusals[0].message if screened.refusals else None
+
+    assert message(APPEND, "compact") is None
+    assert message(SUBTRACT, "compact") is None
+    refusal = message(APPEND, "shred")
+    assert refusal is not None
+    assert "shred" in refusal
+
+
+def test_answers_come_in_the_order_of_the_request() -> None:
+    topic = Resource(TOPIC, "t", [Alter("a", SET, "1")])
+    twice = Resource(BROKER, "1", [])
+    lost = Resource(TOPIC, "lost", [Alter("a", SET, "1")])
+    request = IncrementalAlterConfigsRequest(resources=[twice, topic, twice, lost])
+    screened = screen_incremental(MetadataImage(), request, VIEW)
+    assert screened.remaining.resources == [topic, lost]
+    response = IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(3, "no topic", TOPIC, "t")
+        ]
+    )
+    again = "Each resource must appear at most once."
+    whole = reassemble_incremental(request, screened.refusals, response)
+    assert [(r.error_code, r.error_message, r.resource_name) for r in whole.responses] == [
+        (42, again, "1"),
+        (3, "no topic", "t"),
+        (42, again, "1"),
+        (-1, ErrorCode.UNKNOWN_SERVER_ERROR.default_message, "lost"),
+    ]
+
+
+def test_the_old_request() -> None:
+    def resource(
+        resource_type: int, name: str, value: str | None
+    ) -> AlterConfigsRequestAlterConfigsResource:
+        return AlterConfigsRequestAlterConfigsResource(
+            resource_type, name, [AlterConfigsRequestAlterableConfig("log.retention.ms", value)]
+        )
+
+    request = AlterConfigsRequest(
+        resources=[
+            resource(BROKER, "1", "soon"),
+            resource(BROKER_LOGGER, "1", "INFO"),
+            resource(TOPIC, "t", None),
+            resource(BROKER, "", "5"),
+        ]
+    )
+    screened = screen_legacy(request, VIEW)
+    assert {index: error.message for index, error in screened.refusals.items()} == {
+        0: "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
+        1: "Unknown resource type 8",
+        2: "Null value not supported for : log.retention.ms",
+    }
+    assert screened.remaining.resources == [request.resources[3]]
+    answer = AlterConfigsResponseAlterConfigsResourceResponse(0, None, BROKER, "")
+    whole = reassemble_legacy(request, screened.refusals, AlterConfigsResponse(responses=[answer]))
+    assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]
