@@ -83,9 +83,9 @@ class _Ring:
         self._taken_count += 1
         return broker
 
-    def shuffle(self, random: Random) -> None:
+    def shuffle(self, chance: Random) -> None:
         """Bring the brokers into another order."""
-        random.shuffle(self._brokers)
+        chance.shuffle(self._brokers)
 
 
 class _Rack:
@@ -104,9 +104,10 @@ class _Rack:
         self.unfenced.start_partition()
         self.fenced.start_partition()
 
-    def shuffle(self, random: Random) -> None:
-        self.unfenced.shuffle(random)
-        self.fenced.shuffle(random)
+    def shuffle(self, chance: Random) -> None:
+        """Bring the brokers of either kind into another order."""
+        self.unfenced.shuffle(chance)
+        self.fenced.shuffle(chance)
 
 
 class _Placer:

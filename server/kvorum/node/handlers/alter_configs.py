@@ -14,7 +14,7 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     """Refuse what makes no sense for this broker; the controller answers for the rest."""
     body = request.body
     assert isinstance(body, AlterConfigsRequest)
-    screened = screen_legacy(broker.loader.published, body, view_of(request, broker))
+    screened = screen_legacy(body, view_of(request, broker))
     response: Message = AlterConfigsResponse()
     if screened.remaining.resources:
         response = await broker.forwarder.forward(request, screened.remaining)
