@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(name, error, WRONG_USAGE, is_debugging=parsed.debug)
     except KeyboardInterrupt as error:
         return _complain(name, error or "interrupted", FAILED, is_debugging=parsed.debug)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
         return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
 
 
@@ -81,9 +81,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             commands.add_parser(name)
             continue
         command = _load(name)
-        command.configure(
-            commands.add_parser(name, help=command.HELP, description=f"{command.HELP.capitalize()}.")
-        )
+        description = f"{command.HELP.capitalize()}."
+        command.configure(commands.add_parser(name, help=command.HELP, description=description))
     return parser
 
 

@@ -122,7 +122,7 @@ class BrokerPart:
         forwardable = forwardable_keys()
         ranges: dict[int, tuple[int, int]] = {}
         for key, api in apis.items():
-            first, last = api.min_version, api.max_version
+            first, last = api.min_listed, api.max_version
             if offered and key in forwardable:
                 theirs = offered.get(key, (0, -1))
                 first, last = max(first, theirs[0]), min(last, theirs[1])

@@ -166,7 +166,7 @@ class ServerConnection(asyncio.Protocol):
                 await self._can_write.wait()
         except CloseConnectionError as error:
             self.close(str(error))
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, only this connection ends
             _log.exception("A request of %s broke its connection", self._peer)
             self.abort()
         finally:

@@ -40,7 +40,7 @@ class ControllerPart:
             loader=core.loader,
             shell=self._shell,
             served=MappingProxyType(
-                {key: (api.min_version, api.max_version) for key, api in apis.items()}
+                {key: (api.min_listed, api.max_version) for key, api in apis.items()}
             ),
         )
         services.dispatcher = Dispatcher(apis, services)

@@ -15,7 +15,6 @@ from random import Random
 from typing import TypeVar
 
 from kvorum.controller.activation import activation_records
-from kvorum.metadata.request_error import RequestError
 from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.sessions import BrokerSessions
@@ -24,6 +23,7 @@ from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
 from kvorum.node.deferred import DeferredAnswers
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
@@ -148,8 +148,7 @@ class ControllerShell:
         except NotLeaderError as error:
             self.renounce()
             raise self._not_controller() from error
-        except Exception:
-            # What broke may have left the pending state wrong: start from the log again.
+        except Exception:  # noqa: BLE001 - the pending state may be wrong: start from the log again
             _log.exception("The controller failed in epoch %d and resigns", claim.epoch)
             self.renounce()
             self._raft.resign(claim.epoch)

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kvorum.metadata.request_error import RequestError
 from kvorum.controller.periodic import (
     elect_preferred_leaders,
     elect_unclean_leaders,
     fence_stale_broker,
     no_op,
 )
+from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller_shell import ControllerShell
 from kvorum.node.errors import NotControllerError

@@ -38,6 +38,7 @@ class ServedApi(Generic[Node]):
     key: int
     min_version: int
     max_version: int
+    min_listed: int
     find_handler: Callable[[], Callable[[IncomingRequest, Node], Awaitable[Message | None]]]
 
 
@@ -93,7 +94,7 @@ class Dispatcher(Generic[Node]):
             return self._refuse(request, error)
         except (CloseConnectionError, NotControllerError):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the client is told
             _log.exception(
                 "Answering %s (version %d) of %s on %s failed",
                 request.body.NAME,
@@ -112,9 +113,7 @@ class Dispatcher(Generic[Node]):
 
     def _serves(self, header: RequestHeader) -> bool:
         api = self._apis.get(header.request_api_key)
-        return (
-            api is not None and api.min_version <= header.request_api_version <= api.max_version
-        )
+        return api is not None and api.min_version <= header.request_api_version <= api.max_version
 
     def _read_header(self, frame: bytes) -> tuple[RequestHeader, int]:
         try:

@@ -81,9 +81,7 @@ def prepare_node(
     )
 
 
-def _properties(
-    folder: Path, broker: socket.socket, controller: socket.socket
-) -> dict[str, str]:
+def _properties(folder: Path, broker: socket.socket, controller: socket.socket) -> dict[str, str]:
     broker_address = f"{BROKER_LISTENER}://{LOOPBACK}:{_port(broker)}"
     controller_address = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{_port(controller)}"
     return {

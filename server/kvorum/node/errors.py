@@ -29,4 +29,4 @@ class CloseConnectionError(Exception):
 
 
 class NotControllerError(Exception):
-    """This controller is not the active one; the text is what Kafka tells the client."""
+    """The controller asked is not the active one; the text is what Kafka tells the client."""

@@ -73,9 +73,7 @@ class MetadataLoader:
         before = self.image
         for batch in batches:
             if batch.values:
-                self.image = self.image.apply_all(
-                    _decoded(batch.values, batch.base_offset, step=1)
-                )
+                self.image = self.image.apply_all(_decoded(batch.values, batch.base_offset, step=1))
             self.last_offset = batch.last_offset
             self.last_epoch = batch.epoch
             self.last_timestamp_ms = batch.append_timestamp_ms

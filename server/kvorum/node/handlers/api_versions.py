@@ -64,7 +64,8 @@ def _is_valid(request: IncomingRequest) -> bool:
     if request.version < FIRST_VERSION_WITH_SOFTWARE:
         return True
     return all(
-        _SOFTWARE.fullmatch(text) for text in (body.client_software_name, body.client_software_version)
+        _SOFTWARE.fullmatch(text)
+        for text in (body.client_software_name, body.client_software_version)
     )
 
 

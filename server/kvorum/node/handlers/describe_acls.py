@@ -22,6 +22,4 @@ async def on_controller(_request: IncomingRequest, _controller: ControllerServic
 
 
 def _no_authorizer() -> Message:
-    return DescribeAclsResponse(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
-    )
+    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

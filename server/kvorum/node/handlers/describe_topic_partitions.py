@@ -13,4 +13,6 @@ from kvorum.wire.primitives import Message
 async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Answer out of the broker's own metadata."""
     assert isinstance(request.body, DescribeTopicPartitionsRequest)
-    return describe_topic_partitions(broker.loader.published, request.body, view_of(request, broker))
+    return describe_topic_partitions(
+        broker.loader.published, request.body, view_of(request, broker)
+    )

@@ -32,13 +32,15 @@ FORWARDED: Final = "forwarded"
 class HandlerSpec:
     """One API: the modules that answer it on either kind of listener, None where it is not there.
 
-    `is_forwardable` tells that a broker needs the controller for it.
+    `is_forwardable` tells that a broker needs the controller for it. `min_listed` is the lowest
+    version that ApiVersions tells where that is not the lowest that is served.
     """
 
     key: int
     broker: str | None = None
     controller: str | None = None
     is_forwardable: bool = False
+    min_listed: int | None = None
 
 
 def _forwarded(key: int, *, controller: str = "controlled") -> HandlerSpec:
@@ -46,8 +48,11 @@ def _forwarded(key: int, *, controller: str = "controlled") -> HandlerSpec:
 
 
 HANDLERS: Final = (
-    HandlerSpec(1, controller="raft"),
+    HandlerSpec(0, broker="produce", min_listed=0),
+    HandlerSpec(1, "fetch", "raft"),
+    HandlerSpec(2, broker="list_offsets"),
     HandlerSpec(3, broker="metadata"),
+    HandlerSpec(10, broker="find_coordinator"),
     HandlerSpec(17, "sasl_handshake", "sasl_handshake"),
     HandlerSpec(18, "api_versions", "api_versions"),
     _forwarded(19),
@@ -88,28 +93,22 @@ HANDLERS: Final = (
 
 def broker_apis() -> Mapping[int, ServedApi[BrokerServices]]:
     """Return what a broker's listeners serve, by key."""
-    return MappingProxyType(
-        {
-            spec.key: _served(
-                spec.key, cast("_Find[BrokerServices]", _finder(spec.broker, "on_broker"))
-            )
-            for spec in HANDLERS
-            if spec.broker is not None
-        }
-    )
+    served: dict[int, ServedApi[BrokerServices]] = {}
+    for spec in HANDLERS:
+        if spec.broker is not None:
+            found = _finder(spec.broker, "on_broker")
+            served[spec.key] = _served(spec, cast("_Find[BrokerServices]", found))
+    return MappingProxyType(served)
 
 
 def controller_apis() -> Mapping[int, ServedApi[ControllerServices]]:
     """Return what a controller's listeners serve, by key."""
-    return MappingProxyType(
-        {
-            spec.key: _served(
-                spec.key, cast("_Find[ControllerServices]", _finder(spec.controller, "on_controller"))
-            )
-            for spec in HANDLERS
-            if spec.controller is not None
-        }
-    )
+    served: dict[int, ServedApi[ControllerServices]] = {}
+    for spec in HANDLERS:
+        if spec.controller is not None:
+            found = _finder(spec.controller, "on_controller")
+            served[spec.key] = _served(spec, cast("_Find[ControllerServices]", found))
+    return MappingProxyType(served)
 
 
 def forwardable_keys() -> frozenset[int]:
@@ -117,12 +116,13 @@ def forwardable_keys() -> frozenset[int]:
     return frozenset(spec.key for spec in HANDLERS if spec.is_forwardable)
 
 
-def _served(key: int, find_handler: _Find[Node]) -> ServedApi[Node]:
-    spec = API_SPECS[key]
+def _served(handler: HandlerSpec, find_handler: _Find[Node]) -> ServedApi[Node]:
+    api = API_SPECS[handler.key]
     return ServedApi(
-        key=key,
-        min_version=spec.min_version,
-        max_version=spec.max_stable_version,
+        key=handler.key,
+        min_version=api.min_version,
+        max_version=api.max_stable_version,
+        min_listed=api.min_version if handler.min_listed is None else handler.min_listed,
         find_handler=find_handler,
     )
 
