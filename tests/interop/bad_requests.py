@@ -7,8 +7,9 @@ its own prefix, which stands for "*" here; "*-there" exists and has two partitio
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from kvorum.wire.error_codes import ErrorCode
 from tests.interop.clients.driver import AdminDriver, Outcome, TopicWish
+
+from kvorum.wire.error_codes import ErrorCode
 
 EXISTING = "*-there"
 EXISTING_PARTITIONS = 2

@@ -54,9 +54,13 @@ class KvorumNode:
         command = [sys.executable, "-m", "kvorum.cli", "server", str(self.files.properties)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        self._wait_until(self._listens)
-        with KafkaPythonDriver(self.bootstrap_servers) as driver:
-            self._wait_until(lambda: bool(driver.describe_cluster().brokers))
+        try:
+            self._wait_until(self._listens)
+            with KafkaPythonDriver(self.bootstrap_servers) as driver:
+                self._wait_until(lambda: bool(driver.describe_cluster().brokers))
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> int:
         """Stop the node as an operator would and return its exit code."""
@@ -75,8 +79,6 @@ class KvorumNode:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not reached():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self._process.kill()
-                self._process.wait()
                 raise AssertionError(f"the node does not serve:\n{self._log.read_text()}")
             time.sleep(0.02)
 

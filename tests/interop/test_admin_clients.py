@@ -109,7 +109,7 @@ def test_a_topics_configuration_reads_as_on_a_real_node(
 ) -> None:
     name = f"{client}-configured"
     for driver in (ours, theirs):
-        wish = TopicWish(name, -1, -1, configs=SETTLED_CONFIGS)
+        wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
         assert driver.create_topics([wish])[name].code == 0
     _eventually(lambda: name in ours.topics() and name in theirs.topics(), "both list it")
     assert ours.topic_config(name) == theirs.topic_config(name)
