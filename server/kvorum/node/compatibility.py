@@ -1,0 +1,112 @@
+"""The compatibility statement as data: what a node serves, written from the registry itself.
+
+``python -m kvorum.node.compatibility docs/compatibility.json`` rewrites the file; a test compares
+it with the registry, and both with what a running node answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypedDict, TypeVar
+
+from kvorum.metadata.features import FEATURES, VersionRange
+from kvorum.metadata.metadata_version import (
+    LATEST_PRODUCTION_METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    MINIMUM_METADATA_VERSION,
+)
+from kvorum.node.dispatch import ServedApi
+from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.wire.apis import API_SPECS
+
+Node = TypeVar("Node")
+REFERENCE_RELEASE: Final = "4.3.1"
+
+
+class ApiEntry(TypedDict):
+    """One API on one listener, with the range of versions that ApiVersions tells."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+
+
+class ListenerEntry(TypedDict):
+    """What is served on one kind of listener, and what Kafka serves there beside it."""
+
+    served: list[ApiEntry]
+    not_served: list[str]
+
+
+class FeatureEntry(TypedDict):
+    """The levels of one feature that a node supports."""
+
+    name: str
+    min_level: int
+    max_level: int
+
+
+class Compatibility(TypedDict):
+    """The whole statement."""
+
+    reference_release: str
+    metadata_versions: list[str]
+    features: list[FeatureEntry]
+    listeners: dict[str, ListenerEntry]
+
+
+def compatibility() -> Compatibility:
+    """Return the statement for this version of kvorum."""
+    first, last = MINIMUM_METADATA_VERSION, LATEST_PRODUCTION_METADATA_VERSION
+    features = [FeatureEntry(name=METADATA_VERSION_FEATURE, min_level=first, max_level=last)]
+    features += [
+        FeatureEntry(name=each.name, min_level=each.supported.min, max_level=each.supported.max)
+        for each in FEATURES
+    ]
+    return {
+        "reference_release": REFERENCE_RELEASE,
+        "metadata_versions": [first.text, last.text],
+        "features": features,
+        "listeners": {
+            "broker": _listener("broker", _ranges(broker_apis())),
+            "controller": _listener("controller", _ranges(controller_apis())),
+        },
+    }
+
+
+def compatibility_text() -> str:
+    """Return the statement as the text of its file."""
+    return json.dumps(compatibility(), indent=2) + "\n"
+
+
+def _ranges(apis: Mapping[int, ServedApi[Node]]) -> dict[int, VersionRange]:
+    return {key: VersionRange(api.min_listed, api.max_version) for key, api in apis.items()}
+
+
+def _listener(kind: str, ranges: Mapping[int, VersionRange]) -> ListenerEntry:
+    served = [
+        ApiEntry(
+            key=key, name=API_SPECS[key].name, min_version=versions.min, max_version=versions.max
+        )
+        for key, versions in sorted(ranges.items())
+    ]
+    others = [
+        spec.name
+        for key, spec in sorted(API_SPECS.items())
+        if kind in spec.listeners and key not in ranges
+    ]
+    return ListenerEntry(served=served, not_served=others)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the statement into the file that is named."""
+    Path(arguments[0]).write_text(compatibility_text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
