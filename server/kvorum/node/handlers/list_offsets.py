@@ -17,6 +17,8 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.primitives import Message
 
+FIRST_VERSION_WITH_EPOCH = 4
+NO_EPOCH = -1
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 PLACES_OF_AN_EMPTY_LOG = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
 """The others, the time of a record above all, are nowhere in an empty log."""
@@ -27,9 +29,14 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     body = request.body
     assert isinstance(body, ListOffsetsRequest)
     topics = broker.loader.published.topics
-    return ListOffsetsResponse(
+    response = ListOffsetsResponse(
         topics=[_topic(topic, topics, broker.config.node_id) for topic in body.topics]
     )
+    if request.version < FIRST_VERSION_WITH_EPOCH:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                partition.leader_epoch = NO_EPOCH
+    return response
 
 
 def _topic(
