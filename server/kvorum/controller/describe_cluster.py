@@ -24,7 +24,8 @@ def describe_cluster(
     image: MetadataImage, request: DescribeClusterRequest, context: ControllerContext
 ) -> ControllerResult[DescribeClusterResponse]:
     """Name the registered controllers that have the listener the request came in on."""
-    if not image.metadata_version.supports_controller_registration:
+    version = image.features.metadata_version
+    if version is None or not version.supports_controller_registration:
         raise RequestError(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",

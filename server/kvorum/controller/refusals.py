@@ -12,6 +12,12 @@ from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntityData,
+    AlterClientQuotasResponseEntryData,
+)
 from kvorum.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -23,6 +29,11 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     AlterPartitionReassignmentsResponseReassignablePartitionResponse,
     AlterPartitionReassignmentsResponseReassignableTopicResponse,
+)
+from kvorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResponseAlterUserScramCredentialsResult,
 )
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -204,6 +215,37 @@ def _elect_leaders(request: ElectLeadersRequest, error: RequestError) -> Message
     return response
 
 
+def _alter_client_quotas(request: AlterClientQuotasRequest, error: RequestError) -> Message:
+    return AlterClientQuotasResponse(
+        entries=[
+            AlterClientQuotasResponseEntryData(
+                error_code=error.code,
+                error_message=error.code.default_message,
+                entity=[
+                    AlterClientQuotasResponseEntityData(part.entity_type, part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
+def _alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, error: RequestError
+) -> Message:
+    users = {deletion.name for deletion in request.deletions}
+    users |= {upsertion.name for upsertion in request.upsertions}
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(
+                user=user, error_code=error.code, error_message=error.message
+            )
+            for user in sorted(users)
+        ]
+    )
+
+
 def _update_features(_: UpdateFeaturesRequest, error: RequestError) -> Message:
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
@@ -262,9 +304,11 @@ REFUSALS: Final[Mapping[type[Message], Refuse]] = MappingProxyType(
     dict(
         [
             _typed(AllocateProducerIdsRequest, _allocate_producer_ids),
+            _typed(AlterClientQuotasRequest, _alter_client_quotas),
             _typed(AlterConfigsRequest, _alter_configs),
             _typed(AlterPartitionReassignmentsRequest, _alter_partition_reassignments),
             _typed(AlterPartitionRequest, _alter_partition),
+            _typed(AlterUserScramCredentialsRequest, _alter_user_scram_credentials),
             _typed(AssignReplicasToDirsRequest, _assign_replicas_to_directories),
             _typed(BrokerHeartbeatRequest, _broker_heartbeat),
             _typed(BrokerRegistrationRequest, _register_broker),

@@ -12,6 +12,7 @@ from kvorum.controller.alter_reassignments import alter_partition_reassignments
 from kvorum.controller.assign_directories import assign_replicas_to_directories
 from kvorum.controller.broker_heartbeat import broker_heartbeat
 from kvorum.controller.broker_registration import register_broker
+from kvorum.controller.client_quotas import alter_client_quotas
 from kvorum.controller.configs.incremental_alter import incremental_alter_configs
 from kvorum.controller.configs.legacy_alter import alter_configs
 from kvorum.controller.controller_registration import register_controller
@@ -23,15 +24,18 @@ from kvorum.controller.elect_leaders import elect_leaders
 from kvorum.controller.list_reassignments import list_partition_reassignments
 from kvorum.controller.refusals import REFUSALS
 from kvorum.controller.result import ControllerResult
+from kvorum.controller.scram import alter_user_scram_credentials
 from kvorum.controller.settings import ControllerContext
 from kvorum.controller.unregister_broker import unregister_broker
 from kvorum.controller.update_features import update_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from kvorum.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kvorum.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.broker_registration import BrokerRegistrationRequest
@@ -96,9 +100,11 @@ HANDLERS: Final[Mapping[type[Message], Handle]] = MappingProxyType(
     dict(
         [
             _typed(AllocateProducerIdsRequest, allocate_producer_ids),
+            _typed(AlterClientQuotasRequest, alter_client_quotas),
             _typed(AlterConfigsRequest, alter_configs),
             _typed(AlterPartitionReassignmentsRequest, alter_partition_reassignments),
             _typed(AlterPartitionRequest, alter_partition),
+            _typed(AlterUserScramCredentialsRequest, alter_user_scram_credentials),
             _typed(AssignReplicasToDirsRequest, assign_replicas_to_directories),
             _typed(BrokerHeartbeatRequest, broker_heartbeat),
             _typed(BrokerRegistrationRequest, register_broker),

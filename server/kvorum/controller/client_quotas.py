@@ -1,0 +1,183 @@
+"""AlterClientQuotas (49)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from types import MappingProxyType
+from typing import Final
+
+from immutables import Map
+
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntityData,
+    AlterClientQuotasResponseEntryData,
+)
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+FRACTION_MAX: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaKey:
+    """A kind of quota: the name and upper bound of its integer type, None for fractions."""
+
+    type_name: str | None = None
+    value_max: int | None = None
+
+
+LONG: Final = QuotaKey("a LONG", 2**63 - 1)
+INT: Final = QuotaKey("an INT", 2**31 - 1)
+DOUBLE: Final = QuotaKey()
+CLIENT_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType(
+    {
+        "producer_byte_rate": LONG,
+        "consumer_byte_rate": LONG,
+        "request_percentage": DOUBLE,
+        "controller_mutation_rate": DOUBLE,
+    }
+)
+IP_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType({"connection_creation_rate": INT})
+
+Entity = dict[str, str | None]
+
+
+def alter_client_quotas(
+    image: MetadataImage, request: AlterClientQuotasRequest, context: ControllerContext
+) -> ControllerResult[AlterClientQuotasResponse]:
+    """Change the quotas of each entity on its own; one answer an entity."""
+    del context
+    entities = [_entity(entry) for entry in request.entries]
+    counts = Counter(_key(entity) for entity in entities)
+    records: list[RecordAndVersion] = []
+    answers: dict[tuple[tuple[str, str | None], ...], AlterClientQuotasResponseEntryData] = {}
+    for entry, entity in zip(request.entries, entities, strict=True):
+        answer = _answer(entity)
+        try:
+            keys = [operation.key for operation in entry.ops]
+            if counts[_key(entity)] > 1 or len(set(keys)) != len(keys):
+                raise _invalid(f"Ignoring duplicate entity {_as_text(entity)}")
+            records.extend(_changes(image, entry, entity))
+        except RequestError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+        answers[_key(entity)] = answer
+    check_record_count(records)
+    response = AlterClientQuotasResponse(entries=list(answers.values()))
+    return ControllerResult(response, () if request.validate_only else tuple(records))
+
+
+def _entity(entry: AlterClientQuotasRequestEntryData) -> Entity:
+    return {part.entity_type: part.entity_name for part in entry.entity}
+
+
+def _key(entity: Entity) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(entity.items(), key=lambda part: part[0]))
+
+
+def _as_text(entity: Entity) -> str:
+    parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity.items())
+    return f"ClientQuotaEntity(entries={{{parts}}})"
+
+
+def _answer(entity: Entity) -> AlterClientQuotasResponseEntryData:
+    return AlterClientQuotasResponseEntryData(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        entity=[
+            AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+    )
+
+
+def _changes(
+    image: MetadataImage, entry: AlterClientQuotasRequestEntryData, entity: Entity
+) -> Iterator[RecordAndVersion]:
+    """Yield the records of one entity; none is used unless all are accepted."""
+    keys = _keys_of(entity)
+    current = image.client_quotas.entities.get(_key(entity)) or Map[str, float]()
+    records: list[RecordAndVersion] = []
+    for operation in entry.ops:
+        name = operation.key
+        if operation.remove:
+            if name in current:
+                records.append((_record(entity, name, value=0.0, remove=True), 0))
+            continue
+        _check_value(keys, name, operation.value)
+        if current.get(name) != operation.value:
+            records.append((_record(entity, name, value=operation.value, remove=False), 0))
+    return iter(records)
+
+
+def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQuotaRecord:
+    return ClientQuotaRecord(
+        entity=[
+            ClientQuotaRecordEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+        key=key,
+        value=value,
+        remove=remove,
+    )
+
+
+def _keys_of(entity: Entity) -> Mapping[str, QuotaKey]:
+    """Return the quotas the entity may have, or refuse an entity that makes no sense."""
+    if not entity:
+        raise _invalid("Invalid empty client quota entity")
+    for kind, name in entity.items():
+        if kind not in (USER, CLIENT_ID, IP):
+            raise _invalid(f"Unhandled client quota entity type: {kind}")
+        if name is not None and not name:
+            raise _invalid(f"Empty {kind} not supported")
+    if IP not in entity:
+        return CLIENT_KEYS
+    if len(entity) > 1:
+        raise _invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+            "ClientId"
+        )
+    address = entity[IP]
+    if address is not None and not _is_address(address):
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+    return IP_KEYS
+
+
+def _is_address(text: str) -> bool:
+    """Tell whether `text` is an address; names are not looked up here."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
+    key = keys.get(name)
+    if key is None:
+        raise _invalid(f"Invalid configuration key {name}")
+    if value <= 0.0:
+        raise _invalid(f"Quota {name} must be greater than 0")
+    if key.value_max is None:
+        return
+    if value > key.value_max:
+        raise _invalid(f"Proposed value for {name} is too large for {key.type_name}.")
+    if abs(value % 1.0) > FRACTION_MAX:
+        raise _invalid(f"{name} cannot be a fractional value.")
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,250 @@
+"""AlterClientQuotas and AlterUserScramCredentials: what is written, and every refusal."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+import pytest
+from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasRequestOpData,
+    AlterClientQuotasResponse,
+)
+from kvorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsRequestScramCredentialDeletion,
+    AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    AlterUserScramCredentialsResponse,
+)
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
+
+
+def entry(
+    entity: dict[str, str | None], *operations: tuple[str, float | None]
+) -> AlterClientQuotasRequestEntryData:
+    return AlterClientQuotasRequestEntryData(
+        entity=[
+            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+        ops=[
+            AlterClientQuotasRequestOpData(key=key, value=value or 0.0, remove=value is None)
+            for key, value in operations
+        ],
+    )
+
+
+def alter(
+    controller: ControllerUnderTest,
+    *entries: AlterClientQuotasRequestEntryData,
+    validate_only: bool = False,
+) -> list[tuple[int, str | None]]:
+    response = controller.ask(
+        AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
+    )
+    assert isinstance(response, AlterClientQuotasResponse)
+    return [(answer.error_code, answer.error_message) for answer in response.entries]
+
+
+def record(key: str, value: float, *, remove: bool = False) -> ClientQuotaRecord:
+    return ClientQuotaRecord([ClientQuotaRecordEntityData("user", "a")], key, value, remove)
+
+
+def test_quotas_are_set_changed_and_removed() -> None:
+    controller = started_cluster(brokers=0)
+    user: dict[str, str | None] = {"user": "a"}
+    assert alter(controller, entry(user, ("producer_byte_rate", 100.0))) == [(0, None)]
+    ((written, _),) = controller.last_records
+    assert written == record("producer_byte_rate", 100.0)
+    assert alter(controller, entry(user, ("producer_byte_rate", 100.0))) == [(0, None)]
+    assert controller.last_records == ()
+    changes = (("producer_byte_rate", None), ("request_percentage", 1.5), ("nothing", None))
+    assert alter(controller, entry(user, *changes), validate_only=True) == [(0, None)]
+    assert controller.last_records == ()
+    assert alter(controller, entry(user, *changes)) == [(0, None)]
+    assert [m for m, _ in controller.last_records] == [
+        record("producer_byte_rate", 0.0, remove=True),
+        record("request_percentage", 1.5),
+    ]
+
+
+@dataclass(frozen=True)
+class RefusedQuota:
+    entity: dict[str, str | None]
+    key: str
+    value: float
+    message: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        RefusedQuota({}, "producer_byte_rate", 1, "Invalid empty client quota entity"),
+        RefusedQuota({"planet": "x"}, "k", 1, "Unhandled client quota entity type: planet"),
+        RefusedQuota({"user": ""}, "producer_byte_rate", 1, "Empty user not supported"),
+        RefusedQuota(
+            {"user": "a", "ip": "1.2.3.4"},
+            "producer_byte_rate",
+            1,
+            (
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+                "ClientId"
+            ),
+        ),
+        RefusedQuota(
+            {"ip": "not an address"},
+            "connection_creation_rate",
+            1,
+            "not an address is not a valid IP or resolvable host.",
+        ),
+        RefusedQuota({"user": "a"}, "k", 1, "Invalid configuration key k"),
+        RefusedQuota(
+            {"ip": "1.2.3.4"},
+            "producer_byte_rate",
+            1,
+            "Invalid configuration key producer_byte_rate",
+        ),
+        RefusedQuota(
+            {"user": "a"},
+            "producer_byte_rate",
+            -1,
+            "Quota producer_byte_rate must be greater than 0",
+        ),
+        RefusedQuota(
+            {"user": "a"},
+            "producer_byte_rate",
+            1.5,
+            "producer_byte_rate cannot be a fractional value.",
+        ),
+        RefusedQuota(
+            {"user": "a"},
+            "consumer_byte_rate",
+            1e19,
+            "Proposed value for consumer_byte_rate is too large for a LONG.",
+        ),
+        RefusedQuota(
+            {"ip": None},
+            "connection_creation_rate",
+            2.0**31,
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+    ],
+    ids=lambda case: case.message[:40],
+)
+def test_quotas_that_are_refused(case: RefusedQuota) -> None:
+    controller = started_cluster(brokers=0)
+    assert alter(controller, entry(case.entity, (case.key, case.value))) == [
+        (ErrorCode.INVALID_REQUEST, case.message)
+    ]
+    assert controller.last_records == ()
+
+
+def test_an_entity_that_comes_twice_is_refused_once() -> None:
+    controller = started_cluster(brokers=0)
+    twice = entry({"user": "a", "client-id": None}, ("producer_byte_rate", 1.0))
+    other = entry({"user": "b"}, ("producer_byte_rate", 1.0))
+    assert alter(controller, twice, other, twice) == [
+        (42, "Ignoring duplicate entity ClientQuotaEntity(entries={user=a, client-id=null})"),
+        (0, None),
+    ]
+    assert len(controller.last_records) == 1
+
+
+def upsertion(
+    name: str, *, mechanism: int = 1, iterations: int = 4096
+) -> AlterUserScramCredentialsRequestScramCredentialUpsertion:
+    return AlterUserScramCredentialsRequestScramCredentialUpsertion(
+        name=name,
+        mechanism=mechanism,
+        iterations=iterations,
+        salt=b"salt",
+        salted_password=b"salted",
+    )
+
+
+def deletion(
+    name: str, mechanism: int = 1
+) -> AlterUserScramCredentialsRequestScramCredentialDeletion:
+    return AlterUserScramCredentialsRequestScramCredentialDeletion(name, mechanism)
+
+
+def alter_users(
+    controller: ControllerUnderTest,
+    *changes: AlterUserScramCredentialsRequestScramCredentialDeletion
+    | AlterUserScramCredentialsRequestScramCredentialUpsertion,
+) -> list[tuple[str, int, str | None]]:
+    request = AlterUserScramCredentialsRequest()
+    for change in changes:
+        if isinstance(change, AlterUserScramCredentialsRequestScramCredentialDeletion):
+            request.deletions.append(change)
+        else:
+            request.upsertions.append(change)
+    response = controller.ask(request)
+    assert isinstance(response, AlterUserScramCredentialsResponse)
+    return [(r.user, r.error_code, r.error_message) for r in response.results]
+
+
+@pytest.mark.parametrize(("mechanism", "digest"), [(1, "sha256"), (2, "sha512")])
+def test_credentials_keep_keys_and_no_password(mechanism: int, digest: str) -> None:
+    controller = started_cluster(brokers=0)
+    assert alter_users(controller, upsertion("u", mechanism=mechanism)) == [("u", 0, None)]
+    ((written, _),) = controller.last_records
+    client_key = hmac.new(b"salted", b"Client Key", digest).digest()
+    assert written == UserScramCredentialRecord(
+        name="u",
+        mechanism=mechanism,
+        salt=b"salt",
+        stored_key=hashlib.new(digest, client_key).digest(),
+        server_key=hmac.new(b"salted", b"Server Key", digest).digest(),
+        iterations=4096,
+    )
+    assert alter_users(controller, deletion("u", mechanism)) == [("u", 0, None)]
+    assert [m for m, _ in controller.last_records] == [
+        RemoveUserScramCredentialRecord(name="u", mechanism=mechanism)
+    ]
+
+
+def test_credentials_that_are_refused() -> None:
+    controller = started_cluster(brokers=0)
+    again = "A user credential cannot be altered twice in the same request"
+    answers = alter_users(
+        controller,
+        deletion("gone"),
+        deletion(""),
+        upsertion("strange", mechanism=3),
+        upsertion("weak", iterations=4095),
+        upsertion("slow", iterations=16385),
+        upsertion("twice"),
+        upsertion("twice", mechanism=2),
+        upsertion("gone"),
+        upsertion("good"),
+    )
+    assert answers[0] == ("good", 0, None)
+    assert {name: (code, message) for name, code, message in answers[1:]} == {
+        "gone": (91, "Attempt to delete a user credential that does not exist"),
+        "": (93, "Username must not be empty"),
+        "strange": (33, "Unknown SCRAM mechanism"),
+        "weak": (93, "Too few iterations"),
+        "slow": (93, "Too many iterations"),
+        "twice": (92, again),
+    }
+    assert len(controller.last_records) == 1
+
+
+def test_old_levels_have_no_credentials() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V3_5_IV1)
+    assert alter_users(controller, upsertion("u")) == [
+        ("u", 35, "The current metadata.version does not support SCRAM")
+    ]
