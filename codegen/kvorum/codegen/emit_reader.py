@@ -6,7 +6,7 @@ from kvorum.codegen.defaults import fresh_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
 from kvorum.codegen.model import FIXED_WIDTHS
 from kvorum.codegen.naming import class_name, json_name, snake_case
-from kvorum.codegen.plan import FieldLayout, Layout
+from kvorum.codegen.plan import SHORT_VALUE_BYTES, UNKNOWN_TAG_BYTES, FieldLayout, Layout
 from kvorum.codegen.runs import Formats, ReadRun
 
 
@@ -43,13 +43,17 @@ class ReaderEmitter:
             self._emit_root()
         else:
             self._emit_array()
+        self._drop_unused(start)
+
+    def _drop_unused(self, start: int) -> None:
         self._lines.drop_unused("size", start)
+        self._lines.drop_unused("few", start)
 
     def _emit_root(self) -> None:
-        head = (
-            f"def {reader_name(self._layout)}(data: bytes, pos: int) -> tuple[{self._class}, int]:"
-        )
-        with self._lines.block(head):
+        name, kind = reader_name(self._layout), self._class
+        with self._lines.block(
+            f"def {name}(data: bytes, pos: int, budget: Budget) -> tuple[{kind}, int]:"
+        ):
             self._prologue()
             self._body()
             self._lines.add("return o, pos")
@@ -58,7 +62,8 @@ class ReaderEmitter:
     def _emit_array(self) -> None:
         name, kind = reader_name(self._layout), self._class
         with self._lines.block(
-            f"def {name}(data: bytes, pos: int, count: int) -> tuple[list[{kind}], int]:"
+            f"def {name}(data: bytes, pos: int, count: int, budget: Budget)"
+            f" -> tuple[list[{kind}], int]:"
         ):
             self._prologue()
             self._lines.add(f"found: list[{kind}] = []")
@@ -69,7 +74,7 @@ class ReaderEmitter:
         self._lines.add("", "")
 
     def _prologue(self) -> None:
-        self._lines.add("size = len(data)")
+        self._lines.add("size = len(data)", "few = 17 if budget is None else 0")
         if any(each.field.type.name == "records" for each in self._layout.plain):
             self._lines.add("view = memoryview(data)")
 
@@ -94,9 +99,9 @@ class ReaderEmitter:
         if layout.is_flexible:
             with lines.block("if n:"):
                 if layout.tagged:
-                    lines.add(f"pos = {self._tags_name()}(o, data, pos, n)")
+                    lines.add(f"pos = {self._tags_name()}(o, data, pos, n, budget)")
                 else:
-                    lines.add("o.unknown_tagged_fields, pos = read_tags(data, pos, n)")
+                    lines.add("o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)")
 
     # -- the byte after an array of numbers ----------------------------------------------------
 
@@ -112,12 +117,14 @@ class ReaderEmitter:
         """Read a short array and the byte behind it, which becomes the next n, in one call."""
         self._length_byte()
         lines = self._lines
-        with lines.block("if 0 < n < 18:"):
+        with lines.block("if 0 < n <= few:"):
             lines.add("start = pos", "pos += 4 * n - 3")
             lines.add(f"*{target}, n = INT32S_AND_BYTE[n](data, start)")
         with lines.block("else:"):
             function = "long_int32s_or_null" if each.is_nullable else "long_int32s"
-            lines.add(f"{target}, pos = {function}(data, pos, n)", "n = data[pos]", "pos += 1")
+            lines.add(
+                f"{target}, pos = {function}(data, pos, n, budget)", "n = data[pos]", "pos += 1"
+            )
         self._is_byte_read = True
 
     def _length_byte(self) -> None:
@@ -184,17 +191,17 @@ class ReaderEmitter:
         inner = self._layout.of_struct(each.field.type.name)
         if not each.is_nullable:
             self._run.flush()
-            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1)")
+            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1, budget)")
             return
         if each.is_tagged:
             self._run.add("B", 1, "n")
         else:
             self._run.add("b", 1, "n")
         self._run.flush()
-        with self._lines.block("if n <= 0:"):
+        with self._lines.block("if n == 0:" if each.is_tagged else "if n < 0:"):
             self._lines.add(f"{target} = None")
         with self._lines.block("else:"):
-            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1)")
+            self._lines.add(f"({target},), pos = {reader_name(inner)}(data, pos, 1, budget)")
 
     # -- arrays --------------------------------------------------------------------------------
 
@@ -218,16 +225,17 @@ class ReaderEmitter:
         if each.field.type.is_struct:
             inner = self._layout.of_struct(kind)
             self._bound(each, inner.bytes_min)
-            self._lines.add(f"{target}, pos = {reader_name(inner)}(data, pos, n)")
+            self._charge(f"n * {inner.memory_bytes}")
+            self._lines.add(f"{target}, pos = {reader_name(inner)}(data, pos, n, budget)")
         elif kind == "int32":
-            with self._lines.block("if n < 17:"):
+            with self._lines.block("if n < few:"):
                 self._lines.add(f"{target} = list(INT32_READERS[n](data, pos))")
             with self._lines.block("else:"):
-                self._lines.add(f'{target} = read_numbers(data, pos, n, "i")')
+                self._lines.add(f'{target} = read_numbers(data, pos, n, "i", budget)')
             self._lines.add("pos += 4 * n")
         elif kind in FIXED_WIDTHS and kind != "uuid":
             code, width = FIXED_WIDTHS[kind]
-            self._lines.add(f'{target} = read_numbers(data, pos, n, "{code}")')
+            self._lines.add(f'{target} = read_numbers(data, pos, n, "{code}", budget)')
             self._lines.add(f"pos += {width} * n" if width > 1 else "pos += n")
         else:
             self._loop(each, target)
@@ -245,6 +253,7 @@ class ReaderEmitter:
         kind = each.field.type.name
         width = 16 if kind == "uuid" else self._length_width(each)
         self._bound(each, width)
+        self._charge(f"n * {SHORT_VALUE_BYTES}")
         self._lines.add(f"{target} = []")
         with self._lines.block("for _ in range(n):"):
             if kind == "uuid":
@@ -274,7 +283,8 @@ class ReaderEmitter:
         lines = self._lines
         start = lines.count
         with lines.block(
-            f"def {self._tags_name()}(o: {self._class}, data: bytes, pos: int, count: int) -> int:"
+            f"def {self._tags_name()}(o: {self._class}, data: bytes, pos: int, count: int,"
+            " budget: Budget) -> int:"
         ):
             self._tags_prologue()
             with lines.block("for _ in range(count):"):
@@ -287,16 +297,22 @@ class ReaderEmitter:
             with lines.block("if unknown:"):
                 lines.add("o.unknown_tagged_fields = unknown")
             lines.add("return pos")
-        lines.drop_unused("size", start)
+        self._drop_unused(start)
         lines.add("", "")
 
     def _tags_prologue(self) -> None:
-        self._lines.add("size = len(data)")
+        self._lines.add("size = len(data)", "few = 17 if budget is None else 0")
         if any(each.field.type.name == "records" for each in self._layout.tagged):
             self._lines.add("view = memoryview(data)")
         with self._lines.block("if count > 127:"):
             self._lines.add("count, pos = long_uvarint(data, pos)")
+        self._charge(f"count * {UNKNOWN_TAG_BYTES} + {self._layout.tagged_memory_bytes}")
         self._lines.add("unknown: Tags = []", "previous = -1")
+
+    def _charge(self, amount: str) -> None:
+        """Count what is about to be made against what the message may take in memory."""
+        with self._lines.block("if budget is not None:"):
+            self._lines.add(f"budget.charge({amount}, pos)")
 
     def _tagged_value(self, each: FieldLayout) -> None:
         name = snake_case(each.field.name)

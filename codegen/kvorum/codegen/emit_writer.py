@@ -91,11 +91,18 @@ class WriterEmitter:
         if kind.is_array:
             self._array(each, value)
         elif kind.is_fixed:
+            if kind.name == "uuid":
+                self._check_uuid(value)
             self._run.add(FIXED_WIDTHS[kind.name][0], value)
         elif kind.is_struct:
             self._struct(each, value)
         else:
             self._blob(each, value)
+
+    def _check_uuid(self, value: str) -> None:
+        """Refuse a wrong length, which the struct module would cut or fill up without a word."""
+        with self._lines.block(f"if len({value}) != 16:"):
+            self._lines.add(f"not_a_uuid({value})")
 
     def _blob(self, each: FieldLayout, value: str) -> None:
         """Write a string, bytes or records: a length and the bytes."""
@@ -199,7 +206,8 @@ class WriterEmitter:
             lines.add(f"{writer_name(inner)}({a}, {write}, version)")
         elif kind == "uuid":
             with lines.block(f"for {e} in {a}:"):
-                lines.add(f"{write}({self._formats.writer('16s')}({e}))")
+                self._check_uuid(e)
+                lines.add(f"{write}({e})")
         elif kind in FIXED_WIDTHS:
             lines.add(f'{write}(write_numbers({a}, "{FIXED_WIDTHS[kind][0]}"))')
         else:

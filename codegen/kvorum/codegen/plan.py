@@ -10,6 +10,20 @@ from kvorum.codegen.model import FIXED_WIDTHS, Field, MessageSpec, StructSpec
 
 Signature: TypeAlias = tuple[object, ...]
 
+# What values take in memory, as CPython 3.11 on 64 bits makes them, on the large side. Readers count
+# with these, so that few bytes from outside cannot become many in memory.
+OBJECT_BYTES = 40
+LIST_BYTES = 72
+LIST_SLOT_BYTES = 20
+"""A pointer, while the list it stands in is copied to grow."""
+SHORT_VALUE_BYTES = 84
+"""A string, bytes or uuid with its place in a list; what long ones take is on the wire too."""
+UNKNOWN_TAG_BYTES = 180
+_VALUE_BYTES = {
+    "bool": 0, "int8": 32, "int16": 32, "uint16": 32, "int32": 32, "uint32": 32, "int64": 40,
+    "float64": 24, "uuid": 64, "string": 64, "bytes": 48, "records": 208,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
@@ -90,6 +104,25 @@ class Layout:
         if each.is_compact:
             return 1
         return 2 if kind.name == "string" and not kind.is_array else 4
+
+    @property
+    def memory_bytes(self) -> int:
+        """What one such struct takes in a list, apart from the elements of its own lists."""
+        slots = 8 * (len(self.fields) + 1)
+        return LIST_SLOT_BYTES + OBJECT_BYTES + slots + sum(map(self._memory_bytes, self.plain))
+
+    @property
+    def tagged_memory_bytes(self) -> int:
+        """What the known tags take at most."""
+        return sum(map(self._memory_bytes, self.tagged))
+
+    def _memory_bytes(self, each: FieldLayout) -> int:
+        kind = each.field.type
+        if kind.is_array:
+            return LIST_BYTES
+        if kind.is_struct:
+            return self.of_struct(kind.name).memory_bytes
+        return _VALUE_BYTES[kind.name]
 
 
 def layouts(message: MessageSpec, struct: StructSpec) -> list[Layout]:

@@ -21,12 +21,22 @@ NEVER = 32_768
 """First flexible version of a message that has none."""
 SMALL_ARRAY = 17
 """Arrays of numbers shorter than this have a ready-made reader and writer."""
-MIB = 1 << 20
+COPIES_MAX = 3
+"""How many times its input a message may take in memory, on top of the copy that strings are."""
+MEMORY_BYTES_FREE = 14 << 20
+"""What a message may take in memory beside that."""
+NUMBER_BYTES = 56
+"""What a number of an array takes while the array is read: itself, and two pointers to it."""
+UNKNOWN_TAG_BYTES = 180
+"""What an unknown tag takes: a number, its payload, the pair of them and its place in a list."""
+UNCOUNTED_BYTES_MAX = 128 << 10
+"""Nothing this short can take more than `MEMORY_BYTES_FREE`, so there is no need to count."""
 
 T = TypeVar("T")
 Tags: TypeAlias = list[tuple[int, bytes]]
 Write: TypeAlias = Callable[[bytes | memoryview], object]
-Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+Budget: TypeAlias = "MemoryBudget | None"
+Reader: TypeAlias = Callable[[bytes, int, Budget], tuple[Any, int]]
 Writer: TypeAlias = Callable[[Any, Write, int], None]
 
 
@@ -47,14 +57,27 @@ INT32_READERS: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
 )
 INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL_ARRAY))
 INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
-
-
 INT32S_AND_BYTE: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
     struct.Struct(f">{max(count - 1, 0)}iB").unpack_from for count in range(SMALL_ARRAY + 1)
 )
 """By compact count, which is one more than the elements: the elements and the byte after them."""
 INT32_LAST = tuple(struct.Struct(f">B{count}ix").pack for count in range(SMALL_ARRAY))
 """A compact array with an empty tagged section after it."""
+
+
+class MemoryBudget:
+    """What reading a message may still take in memory: few bytes can stand for many objects."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, memory_bytes_max: int) -> None:
+        self.left = memory_bytes_max
+
+    def charge(self, amount: int, pos: int) -> None:
+        """Take away what is about to be made; raises `DecodeError` if that is too much."""
+        self.left -= amount
+        if self.left < 0:
+            fail("takes too much memory for its length", pos)
 
 
 class Struct:
@@ -120,25 +143,44 @@ class Message(Struct):
             raise EncodeError(f"{self.NAME} version {version}: {error}") from error
 
     @classmethod
-    def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
+    def decode(
+        cls,
+        data: bytes | bytearray | memoryview,
+        version: int,
+        *,
+        memory_bytes_max: int | None = None,
+    ) -> Self:
         """Return the message that fills `data`; raises `DecodeError` if it does not.
 
-        Record blobs are views of `data`, not copies, when `data` is `bytes`.
+        Record blobs are views of `data`, not copies, when `data` is `bytes`. A message that would
+        take more than about 4 times its length and 16 MiB in memory is refused, because that is
+        how a few bytes bring down who reads them; say `memory_bytes_max` for more from a peer that
+        is trusted, such as the metadata of a very large cluster.
         """
-        message, end = cls.decode_from(data, 0, version)
+        message, end = cls.decode_from(data, 0, version, memory_bytes_max=memory_bytes_max)
         if end != len(data):
             raise DecodeError(cls.NAME, f"{len(data) - end} bytes too many", offset=end)
         return message
 
     @classmethod
     def decode_from(
-        cls, data: bytes | bytearray | memoryview, offset: int, version: int
+        cls,
+        data: bytes | bytearray | memoryview,
+        offset: int,
+        version: int,
+        *,
+        memory_bytes_max: int | None = None,
     ) -> tuple[Self, int]:
-        """Return the message that starts at `offset`, and where it ends."""
+        """Return the message that starts at `offset`, and where it ends; see `decode`."""
         whole = data if type(data) is bytes else bytes(data)
         read = cls.READERS[cls.version_index(version)]
+        budget: Budget = None
+        if memory_bytes_max is not None:
+            budget = MemoryBudget(memory_bytes_max)
+        elif len(whole) > UNCOUNTED_BYTES_MAX:
+            budget = MemoryBudget(COPIES_MAX * (len(whole) - offset) + MEMORY_BYTES_FREE)
         try:
-            return read(whole, offset)
+            return read(whole, offset, budget)
         except IndexError:
             raise DecodeError(cls.NAME, "ends too early", offset=len(whole)) from None
         except struct.error:
@@ -172,6 +214,11 @@ def non_default(name: str, version: int) -> NoReturn:
 def not_in_version(name: str, version: int) -> NoReturn:
     """Refuse to write a struct in a version it does not have, in Kafka's words."""
     raise UnsupportedVersionError(f"Can't write version {version} of {name}")
+
+
+def not_a_uuid(value: bytes) -> NoReturn:
+    """Refuse to write a uuid of the wrong length."""
+    raise EncodeError(f"a uuid has 16 bytes, not {len(value)}")
 
 
 def null_field(name: str) -> NoReturn:
@@ -233,29 +280,33 @@ def long_string_length(length: int) -> bytes:
     return write_uvarint(length)
 
 
-def read_numbers(data: bytes, pos: int, count: int, code: str) -> list[Any]:
+def read_numbers(data: bytes, pos: int, count: int, code: str, budget: Budget) -> list[Any]:
     """Read an array of fixed-width numbers, `code` being its format character."""
     width = struct.calcsize(">" + code)
     if count * width > len(data) - pos:
         fail(f"an array of {count} elements, but {len(data) - pos} bytes are left", pos)
+    if budget is not None:
+        budget.charge(count * NUMBER_BYTES, pos)
     return list(struct.unpack_from(f">{count}{code}", data, pos))
 
 
-def long_int32s(data: bytes, pos: int, count: int) -> tuple[list[int], int]:
+def long_int32s(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[int], int]:
     """Read a compact array of int32 that is long, or wrongly null; `count` is its first byte."""
-    found, pos = long_int32s_or_null(data, pos, count)
+    found, pos = long_int32s_or_null(data, pos, count, budget)
     if found is None:
         fail("a non-nullable array is null", pos)
     return found, pos
 
 
-def long_int32s_or_null(data: bytes, pos: int, count: int) -> tuple[list[int] | None, int]:
+def long_int32s_or_null(
+    data: bytes, pos: int, count: int, budget: Budget
+) -> tuple[list[int] | None, int]:
     """Read a compact array of int32 that is long or null; `count` is its first byte."""
     if count > 127:
         count, pos = long_uvarint(data, pos)
     if count == 0:
         return None, pos
-    return read_numbers(data, pos, count - 1, "i"), pos + 4 * (count - 1)
+    return read_numbers(data, pos, count - 1, "i", budget), pos + 4 * (count - 1)
 
 
 def write_numbers(values: list[Any], code: str) -> bytes:
@@ -263,10 +314,12 @@ def write_numbers(values: list[Any], code: str) -> bytes:
     return struct.pack(f">{len(values)}{code}", *values)
 
 
-def read_tags(data: bytes, pos: int, count: int) -> tuple[Tags, int]:
+def read_tags(data: bytes, pos: int, count: int, budget: Budget) -> tuple[Tags, int]:
     """Read a tagged section none of whose tags is known; `count` is its first byte."""
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * UNKNOWN_TAG_BYTES, pos)
     found: Tags = []
     previous = -1
     for _ in range(count):

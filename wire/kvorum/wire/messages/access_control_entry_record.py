@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -13,6 +14,7 @@ from kvorum.wire.primitives import (
     check_length,
     long_string_length,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -91,7 +93,7 @@ class AccessControlEntryRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AccessControlEntryRecord_0(data: bytes, pos: int) -> tuple[AccessControlEntryRecord, int]:
+def _read_AccessControlEntryRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[AccessControlEntryRecord, int]:
     size = len(data)
     o = new(AccessControlEntryRecord)
     o.id, o.resource_type, n = _read_16sbB(data, pos)
@@ -125,11 +127,13 @@ def _read_AccessControlEntryRecord_0(data: bytes, pos: int) -> tuple[AccessContr
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_AccessControlEntryRecord_0(o: AccessControlEntryRecord, write: Write, version: int) -> None:
+    if len(o.id) != 16:
+        not_a_uuid(o.id)
     text = o.resource_name.encode()
     n = len(text) + 1
     if n < 128:

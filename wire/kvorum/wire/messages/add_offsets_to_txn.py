@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -103,7 +104,7 @@ class AddOffsetsToTxnResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AddOffsetsToTxnRequest_0(data: bytes, pos: int) -> tuple[AddOffsetsToTxnRequest, int]:
+def _read_AddOffsetsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AddOffsetsToTxnRequest, int]:
     size = len(data)
     o = new(AddOffsetsToTxnRequest)
     n, = _read_h(data, pos)
@@ -137,7 +138,7 @@ def _write_AddOffsetsToTxnRequest_0(o: AddOffsetsToTxnRequest, write: Write, ver
         no_tags(version)
 
 
-def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddOffsetsToTxnRequest, int]:
+def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[AddOffsetsToTxnRequest, int]:
     size = len(data)
     o = new(AddOffsetsToTxnRequest)
     n = data[pos]
@@ -162,7 +163,7 @@ def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddOffsetsToT
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -185,7 +186,7 @@ def _write_AddOffsetsToTxnRequest_3(o: AddOffsetsToTxnRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_AddOffsetsToTxnResponse_0(data: bytes, pos: int) -> tuple[AddOffsetsToTxnResponse, int]:
+def _read_AddOffsetsToTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddOffsetsToTxnResponse, int]:
     o = new(AddOffsetsToTxnResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -199,13 +200,13 @@ def _write_AddOffsetsToTxnResponse_0(o: AddOffsetsToTxnResponse, write: Write, v
     write(_pack_ih(o.throttle_time_ms, o.error_code))
 
 
-def _read_AddOffsetsToTxnResponse_3(data: bytes, pos: int) -> tuple[AddOffsetsToTxnResponse, int]:
+def _read_AddOffsetsToTxnResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[AddOffsetsToTxnResponse, int]:
     o = new(AddOffsetsToTxnResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

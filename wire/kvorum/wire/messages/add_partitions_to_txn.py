@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -288,8 +289,9 @@ class AddPartitionsToTxnResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], int]:
+def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnRequestAddPartitionsToTxnTopic)
@@ -304,10 +306,10 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data: bytes, pos: i
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -331,8 +333,9 @@ def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(items: Iterable[Ad
             no_tags(version)
 
 
-def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], int]:
+def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnRequestAddPartitionsToTxnTopic)
@@ -347,17 +350,17 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data: bytes, pos: i
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -378,7 +381,7 @@ def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(items: Iterable[Ad
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction], int]:
+def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction], int]:
     size = len(data)
     found: list[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction] = []
     for _ in range(count):
@@ -401,12 +404,14 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -432,7 +437,7 @@ def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(items: Itera
             write(b"\x00")
 
 
-def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int) -> tuple[AddPartitionsToTxnRequest, int]:
+def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnRequest, int]:
     size = len(data)
     o = new(AddPartitionsToTxnRequest)
     n, = _read_h(data, pos)
@@ -448,7 +453,9 @@ def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int) -> tuple[AddPartiti
         check_length(-1, pos, size, what="v3AndBelowTopics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="v3AndBelowTopics")
-    o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data, pos, n, budget)
     o.transactions = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -470,7 +477,7 @@ def _write_AddPartitionsToTxnRequest_0(o: AddPartitionsToTxnRequest, write: Writ
         no_tags(version)
 
 
-def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddPartitionsToTxnRequest, int]:
+def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnRequest, int]:
     size = len(data)
     o = new(AddPartitionsToTxnRequest)
     n = data[pos]
@@ -491,13 +498,15 @@ def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int) -> tuple[AddPartiti
         check_length(-1, pos, size, what="v3AndBelowTopics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="v3AndBelowTopics")
-    o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.transactions = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -523,7 +532,7 @@ def _write_AddPartitionsToTxnRequest_3(o: AddPartitionsToTxnRequest, write: Writ
         write(b"\x00")
 
 
-def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int) -> tuple[AddPartitionsToTxnRequest, int]:
+def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnRequest, int]:
     size = len(data)
     o = new(AddPartitionsToTxnRequest)
     n = data[pos]
@@ -535,7 +544,9 @@ def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int) -> tuple[AddPartiti
         check_length(-1, pos, size, what="transactions")
     if n * 14 > size - pos:
         check_length(n * 14, pos, size, what="transactions")
-    o.transactions, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 316, pos)
+    o.transactions, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.v3_and_below_transactional_id = ''
@@ -544,7 +555,7 @@ def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int) -> tuple[AddPartiti
     o.v3_and_below_topics = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -568,7 +579,7 @@ def _write_AddPartitionsToTxnRequest_4(o: AddPartitionsToTxnRequest, write: Writ
         write(b"\x00")
 
 
-def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
+def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult)
@@ -586,7 +597,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(items: 
         write(_pack_ih(o.partition_index, o.partition_error_code))
 
 
-def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
+def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = []
     for _ in range(count):
         o = new(AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult)
@@ -594,7 +605,7 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data: by
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -608,7 +619,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(items: 
             write(_pack_ihx(o.partition_index, o.partition_error_code))
 
 
-def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], int]:
+def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], int]:
     size = len(data)
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = []
     for _ in range(count):
@@ -626,7 +637,9 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes,
             check_length(-1, pos, size, what="resultsByPartition")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="resultsByPartition")
-        o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -647,7 +660,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(items: Iter
             no_tags(version)
 
 
-def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], int]:
+def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], int]:
     size = len(data)
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = []
     for _ in range(count):
@@ -670,12 +683,14 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes,
             check_length(-1, pos, size, what="resultsByPartition")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="resultsByPartition")
-        o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -697,7 +712,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(items: Iter
             write(b"\x00")
 
 
-def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos: int, count: int) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnResult], int]:
+def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnResult], int]:
     size = len(data)
     found: list[AddPartitionsToTxnResponseAddPartitionsToTxnResult] = []
     for _ in range(count):
@@ -720,12 +735,14 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos:
             check_length(-1, pos, size, what="topicResults")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topicResults")
-        o.topic_results, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_results, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -747,7 +764,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(items: Iterable[
             write(b"\x00")
 
 
-def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int) -> tuple[AddPartitionsToTxnResponse, int]:
+def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnResponse, int]:
     size = len(data)
     o = new(AddPartitionsToTxnResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -756,7 +773,9 @@ def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int) -> tuple[AddPartit
         check_length(-1, pos, size, what="resultsByTopicV3AndBelow")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="resultsByTopicV3AndBelow")
-    o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data, pos, n, budget)
     o.error_code = 0
     o.results_by_transaction = []
     o.unknown_tagged_fields = None
@@ -775,7 +794,7 @@ def _write_AddPartitionsToTxnResponse_0(o: AddPartitionsToTxnResponse, write: Wr
         no_tags(version)
 
 
-def _read_AddPartitionsToTxnResponse_3(data: bytes, pos: int) -> tuple[AddPartitionsToTxnResponse, int]:
+def _read_AddPartitionsToTxnResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnResponse, int]:
     size = len(data)
     o = new(AddPartitionsToTxnResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -787,14 +806,16 @@ def _read_AddPartitionsToTxnResponse_3(data: bytes, pos: int) -> tuple[AddPartit
         check_length(-1, pos, size, what="resultsByTopicV3AndBelow")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="resultsByTopicV3AndBelow")
-    o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.error_code = 0
     o.results_by_transaction = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -816,7 +837,7 @@ def _write_AddPartitionsToTxnResponse_3(o: AddPartitionsToTxnResponse, write: Wr
         write(b"\x00")
 
 
-def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int) -> tuple[AddPartitionsToTxnResponse, int]:
+def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnResponse, int]:
     size = len(data)
     o = new(AddPartitionsToTxnResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -828,13 +849,15 @@ def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int) -> tuple[AddPartit
         check_length(-1, pos, size, what="resultsByTransaction")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="resultsByTransaction")
-    o.results_by_transaction, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results_by_transaction, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.results_by_topic_v3_and_below = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

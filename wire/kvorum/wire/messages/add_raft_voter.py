@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -157,7 +159,7 @@ class AddRaftVoterResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int) -> tuple[list[AddRaftVoterRequestListener], int]:
+def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddRaftVoterRequestListener], int]:
     size = len(data)
     found: list[AddRaftVoterRequestListener] = []
     for _ in range(count):
@@ -184,7 +186,7 @@ def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int) -> tu
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -206,7 +208,7 @@ def _write_AddRaftVoterRequestListener_0(items: Iterable[AddRaftVoterRequestList
             write(_pack_Hx(o.port))
 
 
-def _read_AddRaftVoterRequest_0(data: bytes, pos: int) -> tuple[AddRaftVoterRequest, int]:
+def _read_AddRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterRequest, int]:
     size = len(data)
     o = new(AddRaftVoterRequest)
     n = data[pos]
@@ -230,13 +232,15 @@ def _read_AddRaftVoterRequest_0(data: bytes, pos: int) -> tuple[AddRaftVoterRequ
         check_length(-1, pos, size, what="listeners")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="listeners")
-    o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.ack_when_committed = True
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -248,6 +252,8 @@ def _write_AddRaftVoterRequest_0(o: AddRaftVoterRequest, write: Write, version: 
     n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
+    if len(o.voter_directory_id) != 16:
+        not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -263,7 +269,7 @@ def _write_AddRaftVoterRequest_0(o: AddRaftVoterRequest, write: Write, version: 
         write(b"\x00")
 
 
-def _read_AddRaftVoterRequest_1(data: bytes, pos: int) -> tuple[AddRaftVoterRequest, int]:
+def _read_AddRaftVoterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterRequest, int]:
     size = len(data)
     o = new(AddRaftVoterRequest)
     n = data[pos]
@@ -287,12 +293,14 @@ def _read_AddRaftVoterRequest_1(data: bytes, pos: int) -> tuple[AddRaftVoterRequ
         check_length(-1, pos, size, what="listeners")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="listeners")
-    o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n, budget)
     o.ack_when_committed, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -302,6 +310,8 @@ def _write_AddRaftVoterRequest_1(o: AddRaftVoterRequest, write: Write, version: 
     n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
+    if len(o.voter_directory_id) != 16:
+        not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -318,7 +328,7 @@ def _write_AddRaftVoterRequest_1(o: AddRaftVoterRequest, write: Write, version: 
         write(_pack_tx(o.ack_when_committed))
 
 
-def _read_AddRaftVoterResponse_0(data: bytes, pos: int) -> tuple[AddRaftVoterResponse, int]:
+def _read_AddRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterResponse, int]:
     size = len(data)
     o = new(AddRaftVoterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -337,7 +347,7 @@ def _read_AddRaftVoterResponse_0(data: bytes, pos: int) -> tuple[AddRaftVoterRes
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -93,13 +94,13 @@ class AllocateProducerIdsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AllocateProducerIdsRequest_0(data: bytes, pos: int) -> tuple[AllocateProducerIdsRequest, int]:
+def _read_AllocateProducerIdsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AllocateProducerIdsRequest, int]:
     o = new(AllocateProducerIdsRequest)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -111,13 +112,13 @@ def _write_AllocateProducerIdsRequest_0(o: AllocateProducerIdsRequest, write: Wr
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-def _read_AllocateProducerIdsResponse_0(data: bytes, pos: int) -> tuple[AllocateProducerIdsResponse, int]:
+def _read_AllocateProducerIdsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AllocateProducerIdsResponse, int]:
     o = new(AllocateProducerIdsResponse)
     o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len, n = _read_ihqiB(data, pos)
     pos += 19
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -248,7 +249,7 @@ class AlterClientQuotasResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterClientQuotasRequestOpData_0(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestOpData], int]:
+def _read_AlterClientQuotasRequestOpData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestOpData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestOpData] = []
     for _ in range(count):
@@ -278,7 +279,7 @@ def _write_AlterClientQuotasRequestOpData_0(items: Iterable[AlterClientQuotasReq
         write(_pack_dt(o.value, o.remove))
 
 
-def _read_AlterClientQuotasRequestOpData_1(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestOpData], int]:
+def _read_AlterClientQuotasRequestOpData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestOpData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestOpData] = []
     for _ in range(count):
@@ -296,7 +297,7 @@ def _read_AlterClientQuotasRequestOpData_1(data: bytes, pos: int, count: int) ->
         pos += 10
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -314,7 +315,7 @@ def _write_AlterClientQuotasRequestOpData_1(items: Iterable[AlterClientQuotasReq
             write(_pack_dtx(o.value, o.remove))
 
 
-def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestEntityData], int]:
+def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntityData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestEntityData] = []
     for _ in range(count):
@@ -356,7 +357,7 @@ def _write_AlterClientQuotasRequestEntityData_0(items: Iterable[AlterClientQuota
             no_tags(version)
 
 
-def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestEntityData], int]:
+def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntityData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestEntityData] = []
     for _ in range(count):
@@ -386,7 +387,7 @@ def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -408,7 +409,7 @@ def _write_AlterClientQuotasRequestEntityData_1(items: Iterable[AlterClientQuota
             write(b"\x00")
 
 
-def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestEntryData], int]:
+def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntryData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestEntryData] = []
     for _ in range(count):
@@ -419,14 +420,18 @@ def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="entity")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="entity")
-        o.entity, pos = _read_AlterClientQuotasRequestEntityData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_AlterClientQuotasRequestEntityData_0(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="ops")
         if n * 11 > size - pos:
             check_length(n * 11, pos, size, what="ops")
-        o.ops, pos = _read_AlterClientQuotasRequestOpData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.ops, pos = _read_AlterClientQuotasRequestOpData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -448,7 +453,7 @@ def _write_AlterClientQuotasRequestEntryData_0(items: Iterable[AlterClientQuotas
             no_tags(version)
 
 
-def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasRequestEntryData], int]:
+def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntryData], int]:
     size = len(data)
     found: list[AlterClientQuotasRequestEntryData] = []
     for _ in range(count):
@@ -462,7 +467,9 @@ def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="entity")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="entity")
-        o.entity, pos = _read_AlterClientQuotasRequestEntityData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_AlterClientQuotasRequestEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -472,12 +479,14 @@ def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="ops")
         if n * 11 > size - pos:
             check_length(n * 11, pos, size, what="ops")
-        o.ops, pos = _read_AlterClientQuotasRequestOpData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.ops, pos = _read_AlterClientQuotasRequestOpData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -500,7 +509,7 @@ def _write_AlterClientQuotasRequestEntryData_1(items: Iterable[AlterClientQuotas
             write(b"\x00")
 
 
-def _read_AlterClientQuotasRequest_0(data: bytes, pos: int) -> tuple[AlterClientQuotasRequest, int]:
+def _read_AlterClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasRequest, int]:
     size = len(data)
     o = new(AlterClientQuotasRequest)
     n, = _read_i(data, pos)
@@ -509,7 +518,9 @@ def _read_AlterClientQuotasRequest_0(data: bytes, pos: int) -> tuple[AlterClient
         check_length(-1, pos, size, what="entries")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="entries")
-    o.entries, pos = _read_AlterClientQuotasRequestEntryData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.entries, pos = _read_AlterClientQuotasRequestEntryData_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -527,7 +538,7 @@ def _write_AlterClientQuotasRequest_0(o: AlterClientQuotasRequest, write: Write,
     write(_pack_t(o.validate_only))
 
 
-def _read_AlterClientQuotasRequest_1(data: bytes, pos: int) -> tuple[AlterClientQuotasRequest, int]:
+def _read_AlterClientQuotasRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasRequest, int]:
     size = len(data)
     o = new(AlterClientQuotasRequest)
     n = data[pos]
@@ -539,12 +550,14 @@ def _read_AlterClientQuotasRequest_1(data: bytes, pos: int) -> tuple[AlterClient
         check_length(-1, pos, size, what="entries")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="entries")
-    o.entries, pos = _read_AlterClientQuotasRequestEntryData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.entries, pos = _read_AlterClientQuotasRequestEntryData_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -561,7 +574,7 @@ def _write_AlterClientQuotasRequest_1(o: AlterClientQuotasRequest, write: Write,
         write(_pack_tx(o.validate_only))
 
 
-def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasResponseEntityData], int]:
+def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntityData], int]:
     size = len(data)
     found: list[AlterClientQuotasResponseEntityData] = []
     for _ in range(count):
@@ -603,7 +616,7 @@ def _write_AlterClientQuotasResponseEntityData_0(items: Iterable[AlterClientQuot
             no_tags(version)
 
 
-def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasResponseEntityData], int]:
+def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntityData], int]:
     size = len(data)
     found: list[AlterClientQuotasResponseEntityData] = []
     for _ in range(count):
@@ -633,7 +646,7 @@ def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -655,7 +668,7 @@ def _write_AlterClientQuotasResponseEntityData_1(items: Iterable[AlterClientQuot
             write(b"\x00")
 
 
-def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasResponseEntryData], int]:
+def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntryData], int]:
     size = len(data)
     found: list[AlterClientQuotasResponseEntryData] = []
     for _ in range(count):
@@ -676,7 +689,9 @@ def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="entity")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="entity")
-        o.entity, pos = _read_AlterClientQuotasResponseEntityData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_AlterClientQuotasResponseEntityData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -698,7 +713,7 @@ def _write_AlterClientQuotasResponseEntryData_0(items: Iterable[AlterClientQuota
             no_tags(version)
 
 
-def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int) -> tuple[list[AlterClientQuotasResponseEntryData], int]:
+def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntryData], int]:
     size = len(data)
     found: list[AlterClientQuotasResponseEntryData] = []
     for _ in range(count):
@@ -724,12 +739,14 @@ def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="entity")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="entity")
-        o.entity, pos = _read_AlterClientQuotasResponseEntityData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_AlterClientQuotasResponseEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -756,7 +773,7 @@ def _write_AlterClientQuotasResponseEntryData_1(items: Iterable[AlterClientQuota
             write(b"\x00")
 
 
-def _read_AlterClientQuotasResponse_0(data: bytes, pos: int) -> tuple[AlterClientQuotasResponse, int]:
+def _read_AlterClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasResponse, int]:
     size = len(data)
     o = new(AlterClientQuotasResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -765,7 +782,9 @@ def _read_AlterClientQuotasResponse_0(data: bytes, pos: int) -> tuple[AlterClien
         check_length(-1, pos, size, what="entries")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="entries")
-    o.entries, pos = _read_AlterClientQuotasResponseEntryData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.entries, pos = _read_AlterClientQuotasResponseEntryData_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -780,7 +799,7 @@ def _write_AlterClientQuotasResponse_0(o: AlterClientQuotasResponse, write: Writ
         no_tags(version)
 
 
-def _read_AlterClientQuotasResponse_1(data: bytes, pos: int) -> tuple[AlterClientQuotasResponse, int]:
+def _read_AlterClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasResponse, int]:
     size = len(data)
     o = new(AlterClientQuotasResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -792,12 +811,14 @@ def _read_AlterClientQuotasResponse_1(data: bytes, pos: int) -> tuple[AlterClien
         check_length(-1, pos, size, what="entries")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="entries")
-    o.entries, pos = _read_AlterClientQuotasResponseEntryData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.entries, pos = _read_AlterClientQuotasResponseEntryData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

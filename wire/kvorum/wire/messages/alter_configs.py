@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -202,7 +203,7 @@ class AlterConfigsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsRequestAlterableConfig], int]:
+def _read_AlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsRequestAlterableConfig], int]:
     size = len(data)
     found: list[AlterConfigsRequestAlterableConfig] = []
     for _ in range(count):
@@ -244,7 +245,7 @@ def _write_AlterConfigsRequestAlterableConfig_0(items: Iterable[AlterConfigsRequ
             no_tags(version)
 
 
-def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsRequestAlterableConfig], int]:
+def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsRequestAlterableConfig], int]:
     size = len(data)
     found: list[AlterConfigsRequestAlterableConfig] = []
     for _ in range(count):
@@ -274,7 +275,7 @@ def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -296,7 +297,7 @@ def _write_AlterConfigsRequestAlterableConfig_2(items: Iterable[AlterConfigsRequ
             write(b"\x00")
 
 
-def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsRequestAlterConfigsResource], int]:
+def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsRequestAlterConfigsResource], int]:
     size = len(data)
     found: list[AlterConfigsRequestAlterConfigsResource] = []
     for _ in range(count):
@@ -314,7 +315,9 @@ def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="configs")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="configs")
-        o.configs, pos = _read_AlterConfigsRequestAlterableConfig_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.configs, pos = _read_AlterConfigsRequestAlterableConfig_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -335,7 +338,7 @@ def _write_AlterConfigsRequestAlterConfigsResource_0(items: Iterable[AlterConfig
             no_tags(version)
 
 
-def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsRequestAlterConfigsResource], int]:
+def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsRequestAlterConfigsResource], int]:
     size = len(data)
     found: list[AlterConfigsRequestAlterConfigsResource] = []
     for _ in range(count):
@@ -358,12 +361,14 @@ def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count
             check_length(-1, pos, size, what="configs")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="configs")
-        o.configs, pos = _read_AlterConfigsRequestAlterableConfig_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.configs, pos = _read_AlterConfigsRequestAlterableConfig_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -389,7 +394,7 @@ def _write_AlterConfigsRequestAlterConfigsResource_2(items: Iterable[AlterConfig
             write(b"\x00")
 
 
-def _read_AlterConfigsRequest_0(data: bytes, pos: int) -> tuple[AlterConfigsRequest, int]:
+def _read_AlterConfigsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsRequest, int]:
     size = len(data)
     o = new(AlterConfigsRequest)
     n, = _read_i(data, pos)
@@ -398,7 +403,9 @@ def _read_AlterConfigsRequest_0(data: bytes, pos: int) -> tuple[AlterConfigsRequ
         check_length(-1, pos, size, what="resources")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="resources")
-    o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -416,7 +423,7 @@ def _write_AlterConfigsRequest_0(o: AlterConfigsRequest, write: Write, version: 
     write(_pack_t(o.validate_only))
 
 
-def _read_AlterConfigsRequest_2(data: bytes, pos: int) -> tuple[AlterConfigsRequest, int]:
+def _read_AlterConfigsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsRequest, int]:
     size = len(data)
     o = new(AlterConfigsRequest)
     n = data[pos]
@@ -428,12 +435,14 @@ def _read_AlterConfigsRequest_2(data: bytes, pos: int) -> tuple[AlterConfigsRequ
         check_length(-1, pos, size, what="resources")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="resources")
-    o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_2(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -450,7 +459,7 @@ def _write_AlterConfigsRequest_2(o: AlterConfigsRequest, write: Write, version: 
         write(_pack_tx(o.validate_only))
 
 
-def _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsResponseAlterConfigsResourceResponse], int]:
+def _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsResponseAlterConfigsResourceResponse], int]:
     size = len(data)
     found: list[AlterConfigsResponseAlterConfigsResourceResponse] = []
     for _ in range(count):
@@ -492,7 +501,7 @@ def _write_AlterConfigsResponseAlterConfigsResourceResponse_0(items: Iterable[Al
             no_tags(version)
 
 
-def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: int, count: int) -> tuple[list[AlterConfigsResponseAlterConfigsResourceResponse], int]:
+def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsResponseAlterConfigsResourceResponse], int]:
     size = len(data)
     found: list[AlterConfigsResponseAlterConfigsResourceResponse] = []
     for _ in range(count):
@@ -522,7 +531,7 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -552,7 +561,7 @@ def _write_AlterConfigsResponseAlterConfigsResourceResponse_2(items: Iterable[Al
             write(b"\x00")
 
 
-def _read_AlterConfigsResponse_0(data: bytes, pos: int) -> tuple[AlterConfigsResponse, int]:
+def _read_AlterConfigsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsResponse, int]:
     size = len(data)
     o = new(AlterConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -561,7 +570,9 @@ def _read_AlterConfigsResponse_0(data: bytes, pos: int) -> tuple[AlterConfigsRes
         check_length(-1, pos, size, what="responses")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="responses")
-    o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -576,7 +587,7 @@ def _write_AlterConfigsResponse_0(o: AlterConfigsResponse, write: Write, version
         no_tags(version)
 
 
-def _read_AlterConfigsResponse_2(data: bytes, pos: int) -> tuple[AlterConfigsResponse, int]:
+def _read_AlterConfigsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsResponse, int]:
     size = len(data)
     o = new(AlterConfigsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -588,12 +599,14 @@ def _read_AlterConfigsResponse_2(data: bytes, pos: int) -> tuple[AlterConfigsRes
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32_READERS,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tags,
     write_numbers,
@@ -294,7 +296,7 @@ class AlterPartitionResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterPartitionRequestBrokerState_3(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestBrokerState], int]:
+def _read_AlterPartitionRequestBrokerState_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestBrokerState], int]:
     found: list[AlterPartitionRequestBrokerState] = []
     for _ in range(count):
         o = new(AlterPartitionRequestBrokerState)
@@ -302,7 +304,7 @@ def _read_AlterPartitionRequestBrokerState_3(data: bytes, pos: int, count: int) 
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -316,8 +318,9 @@ def _write_AlterPartitionRequestBrokerState_3(items: Iterable[AlterPartitionRequ
             write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-def _read_AlterPartitionRequestPartitionData_2(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestPartitionData], int]:
+def _read_AlterPartitionRequestPartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestPartitionData], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AlterPartitionRequestPartitionData] = []
     for _ in range(count):
         o = new(AlterPartitionRequestPartitionData)
@@ -328,17 +331,17 @@ def _read_AlterPartitionRequestPartitionData_2(data: bytes, pos: int, count: int
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="newIsr")
-        if n < 17:
+        if n < few:
             o.new_isr = list(INT32_READERS[n](data, pos))
         else:
-            o.new_isr = read_numbers(data, pos, n, "i")
+            o.new_isr = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
         o.new_isr_with_epochs = []
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -362,7 +365,7 @@ def _write_AlterPartitionRequestPartitionData_2(items: Iterable[AlterPartitionRe
             write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _read_AlterPartitionRequestPartitionData_3(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestPartitionData], int]:
+def _read_AlterPartitionRequestPartitionData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestPartitionData], int]:
     size = len(data)
     found: list[AlterPartitionRequestPartitionData] = []
     for _ in range(count):
@@ -376,13 +379,15 @@ def _read_AlterPartitionRequestPartitionData_3(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="newIsrWithEpochs")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="newIsrWithEpochs")
-        o.new_isr_with_epochs, pos = _read_AlterPartitionRequestBrokerState_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 156, pos)
+        o.new_isr_with_epochs, pos = _read_AlterPartitionRequestBrokerState_3(data, pos, n, budget)
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
         o.new_isr = []
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -407,7 +412,7 @@ def _write_AlterPartitionRequestPartitionData_3(items: Iterable[AlterPartitionRe
             write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestTopicData], int]:
+def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestTopicData], int]:
     size = len(data)
     found: list[AlterPartitionRequestTopicData] = []
     for _ in range(count):
@@ -421,18 +426,22 @@ def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitions")
         if n * 15 > size - pos:
             check_length(n * 15, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterPartitionRequestPartitionData_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 316, pos)
+        o.partitions, pos = _read_AlterPartitionRequestPartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AlterPartitionRequestTopicData_2(items: Iterable[AlterPartitionRequestTopicData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -448,7 +457,7 @@ def _write_AlterPartitionRequestTopicData_2(items: Iterable[AlterPartitionReques
             write(b"\x00")
 
 
-def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionRequestTopicData], int]:
+def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestTopicData], int]:
     size = len(data)
     found: list[AlterPartitionRequestTopicData] = []
     for _ in range(count):
@@ -462,18 +471,22 @@ def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitions")
         if n * 15 > size - pos:
             check_length(n * 15, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterPartitionRequestPartitionData_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 316, pos)
+        o.partitions, pos = _read_AlterPartitionRequestPartitionData_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AlterPartitionRequestTopicData_3(items: Iterable[AlterPartitionRequestTopicData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -489,7 +502,7 @@ def _write_AlterPartitionRequestTopicData_3(items: Iterable[AlterPartitionReques
             write(b"\x00")
 
 
-def _read_AlterPartitionRequest_2(data: bytes, pos: int) -> tuple[AlterPartitionRequest, int]:
+def _read_AlterPartitionRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionRequest, int]:
     size = len(data)
     o = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
@@ -501,12 +514,14 @@ def _read_AlterPartitionRequest_2(data: bytes, pos: int) -> tuple[AlterPartition
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_AlterPartitionRequestTopicData_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterPartitionRequestTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -526,7 +541,7 @@ def _write_AlterPartitionRequest_2(o: AlterPartitionRequest, write: Write, versi
         write(b"\x00")
 
 
-def _read_AlterPartitionRequest_3(data: bytes, pos: int) -> tuple[AlterPartitionRequest, int]:
+def _read_AlterPartitionRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionRequest, int]:
     size = len(data)
     o = new(AlterPartitionRequest)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
@@ -538,12 +553,14 @@ def _read_AlterPartitionRequest_3(data: bytes, pos: int) -> tuple[AlterPartition
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_AlterPartitionRequestTopicData_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterPartitionRequestTopicData_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -563,8 +580,9 @@ def _write_AlterPartitionRequest_3(o: AlterPartitionRequest, write: Write, versi
         write(b"\x00")
 
 
-def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionResponsePartitionData], int]:
+def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionResponsePartitionData], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AlterPartitionResponsePartitionData] = []
     for _ in range(count):
         o = new(AlterPartitionResponsePartitionData)
@@ -575,16 +593,16 @@ def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: in
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="isr")
-        if n < 17:
+        if n < few:
             o.isr = list(INT32_READERS[n](data, pos))
         else:
-            o.isr = read_numbers(data, pos, n, "i")
+            o.isr = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -606,7 +624,7 @@ def _write_AlterPartitionResponsePartitionData_2(items: Iterable[AlterPartitionR
             write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionResponseTopicData], int]:
+def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionResponseTopicData], int]:
     size = len(data)
     found: list[AlterPartitionResponseTopicData] = []
     for _ in range(count):
@@ -620,18 +638,22 @@ def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 21 > size - pos:
             check_length(n * 21, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterPartitionResponsePartitionData_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 388, pos)
+        o.partitions, pos = _read_AlterPartitionResponsePartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AlterPartitionResponseTopicData_2(items: Iterable[AlterPartitionResponseTopicData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -647,7 +669,7 @@ def _write_AlterPartitionResponseTopicData_2(items: Iterable[AlterPartitionRespo
             write(b"\x00")
 
 
-def _read_AlterPartitionResponse_2(data: bytes, pos: int) -> tuple[AlterPartitionResponse, int]:
+def _read_AlterPartitionResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionResponse, int]:
     size = len(data)
     o = new(AlterPartitionResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -659,12 +681,14 @@ def _read_AlterPartitionResponse_2(data: bytes, pos: int) -> tuple[AlterPartitio
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_AlterPartitionResponseTopicData_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterPartitionResponseTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

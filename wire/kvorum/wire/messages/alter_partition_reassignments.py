@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32S_AND_BYTE,
@@ -234,23 +235,24 @@ class AlterPartitionReassignmentsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionReassignmentsRequestReassignablePartition], int]:
+def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsRequestReassignablePartition], int]:
+    few = 17 if budget is None else 0
     found: list[AlterPartitionReassignmentsRequestReassignablePartition] = []
     for _ in range(count):
         o = new(AlterPartitionReassignmentsRequestReassignablePartition)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replicas, pos = long_int32s_or_null(data, pos, n)
+            o.replicas, pos = long_int32s_or_null(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -274,7 +276,7 @@ def _write_AlterPartitionReassignmentsRequestReassignablePartition_0(items: Iter
             write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionReassignmentsRequestReassignableTopic], int]:
+def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsRequestReassignableTopic], int]:
     size = len(data)
     found: list[AlterPartitionReassignmentsRequestReassignableTopic] = []
     for _ in range(count):
@@ -297,12 +299,14 @@ def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.partitions, pos = _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -324,7 +328,7 @@ def _write_AlterPartitionReassignmentsRequestReassignableTopic_0(items: Iterable
             write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[AlterPartitionReassignmentsRequest, int]:
+def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsRequest, int]:
     size = len(data)
     o = new(AlterPartitionReassignmentsRequest)
     o.timeout_ms, n = _read_iB(data, pos)
@@ -336,13 +340,15 @@ def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[A
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.allow_replication_factor_change = True
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -364,7 +370,7 @@ def _write_AlterPartitionReassignmentsRequest_0(o: AlterPartitionReassignmentsRe
         write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int) -> tuple[AlterPartitionReassignmentsRequest, int]:
+def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsRequest, int]:
     size = len(data)
     o = new(AlterPartitionReassignmentsRequest)
     o.timeout_ms, o.allow_replication_factor_change, n = _read_itB(data, pos)
@@ -376,12 +382,14 @@ def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int) -> tuple[A
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -401,7 +409,7 @@ def _write_AlterPartitionReassignmentsRequest_1(o: AlterPartitionReassignmentsRe
         write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionReassignmentsResponseReassignablePartitionResponse], int]:
+def _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsResponseReassignablePartitionResponse], int]:
     size = len(data)
     found: list[AlterPartitionReassignmentsResponseReassignablePartitionResponse] = []
     for _ in range(count):
@@ -422,7 +430,7 @@ def _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(dat
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -444,7 +452,7 @@ def _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(it
             write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: bytes, pos: int, count: int) -> tuple[list[AlterPartitionReassignmentsResponseReassignableTopicResponse], int]:
+def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsResponseReassignableTopicResponse], int]:
     size = len(data)
     found: list[AlterPartitionReassignmentsResponseReassignableTopicResponse] = []
     for _ in range(count):
@@ -467,12 +475,14 @@ def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: b
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partitions, pos = _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -494,7 +504,7 @@ def _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(items:
             write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[AlterPartitionReassignmentsResponse, int]:
+def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsResponse, int]:
     size = len(data)
     o = new(AlterPartitionReassignmentsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -518,13 +528,15 @@ def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[
         check_length(-1, pos, size, what="responses")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="responses")
-    o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.allow_replication_factor_change = True
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -549,7 +561,7 @@ def _write_AlterPartitionReassignmentsResponse_0(o: AlterPartitionReassignmentsR
         write(b"\x00")
 
 
-def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int) -> tuple[AlterPartitionReassignmentsResponse, int]:
+def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsResponse, int]:
     size = len(data)
     o = new(AlterPartitionReassignmentsResponse)
     o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n = _read_ithB(data, pos)
@@ -573,12 +585,14 @@ def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int) -> tuple[
         check_length(-1, pos, size, what="responses")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="responses")
-    o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

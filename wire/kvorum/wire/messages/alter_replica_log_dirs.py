@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -207,8 +208,9 @@ class AlterReplicaLogDirsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], int]:
+def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsRequestAlterReplicaLogDirTopic)
@@ -223,10 +225,10 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data: bytes, pos: 
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -250,8 +252,9 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(items: Iterable[A
             no_tags(version)
 
 
-def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], int]:
+def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsRequestAlterReplicaLogDirTopic)
@@ -266,17 +269,17 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data: bytes, pos: 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -297,7 +300,7 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(items: Iterable[A
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDir], int]:
+def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDir], int]:
     size = len(data)
     found: list[AlterReplicaLogDirsRequestAlterReplicaLogDir] = []
     for _ in range(count):
@@ -315,7 +318,9 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topics")
-        o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -336,7 +341,7 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(items: Iterable[AlterR
             no_tags(version)
 
 
-def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDir], int]:
+def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsRequestAlterReplicaLogDir], int]:
     size = len(data)
     found: list[AlterReplicaLogDirsRequestAlterReplicaLogDir] = []
     for _ in range(count):
@@ -359,12 +364,14 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -386,7 +393,7 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(items: Iterable[AlterR
             write(b"\x00")
 
 
-def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int) -> tuple[AlterReplicaLogDirsRequest, int]:
+def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsRequest, int]:
     size = len(data)
     o = new(AlterReplicaLogDirsRequest)
     n, = _read_i(data, pos)
@@ -395,7 +402,9 @@ def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int) -> tuple[AlterRepl
         check_length(-1, pos, size, what="dirs")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="dirs")
-    o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -410,7 +419,7 @@ def _write_AlterReplicaLogDirsRequest_1(o: AlterReplicaLogDirsRequest, write: Wr
         no_tags(version)
 
 
-def _read_AlterReplicaLogDirsRequest_2(data: bytes, pos: int) -> tuple[AlterReplicaLogDirsRequest, int]:
+def _read_AlterReplicaLogDirsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsRequest, int]:
     size = len(data)
     o = new(AlterReplicaLogDirsRequest)
     n = data[pos]
@@ -422,12 +431,14 @@ def _read_AlterReplicaLogDirsRequest_2(data: bytes, pos: int) -> tuple[AlterRepl
         check_length(-1, pos, size, what="dirs")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="dirs")
-    o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -443,7 +454,7 @@ def _write_AlterReplicaLogDirsRequest_2(o: AlterReplicaLogDirsRequest, write: Wr
         write(b"\x00")
 
 
-def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
+def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult)
@@ -461,7 +472,7 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(items:
         write(_pack_ih(o.partition_index, o.error_code))
 
 
-def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
+def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = []
     for _ in range(count):
         o = new(AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult)
@@ -469,7 +480,7 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data: b
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -483,7 +494,7 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(items:
             write(_pack_ihx(o.partition_index, o.error_code))
 
 
-def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], int]:
+def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], int]:
     size = len(data)
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = []
     for _ in range(count):
@@ -501,7 +512,9 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -522,7 +535,7 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(items: Ite
             no_tags(version)
 
 
-def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes, pos: int, count: int) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], int]:
+def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], int]:
     size = len(data)
     found: list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = []
     for _ in range(count):
@@ -545,12 +558,14 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -572,7 +587,7 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(items: Ite
             write(b"\x00")
 
 
-def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int) -> tuple[AlterReplicaLogDirsResponse, int]:
+def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsResponse, int]:
     size = len(data)
     o = new(AlterReplicaLogDirsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -581,7 +596,9 @@ def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int) -> tuple[AlterRep
         check_length(-1, pos, size, what="results")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="results")
-    o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -596,7 +613,7 @@ def _write_AlterReplicaLogDirsResponse_1(o: AlterReplicaLogDirsResponse, write: 
         no_tags(version)
 
 
-def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int) -> tuple[AlterReplicaLogDirsResponse, int]:
+def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsResponse, int]:
     size = len(data)
     o = new(AlterReplicaLogDirsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -608,12 +625,14 @@ def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int) -> tuple[AlterRep
         check_length(-1, pos, size, what="results")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="results")
-    o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

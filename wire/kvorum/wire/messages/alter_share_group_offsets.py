@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -233,7 +235,7 @@ class AlterShareGroupOffsetsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterShareGroupOffsetsRequestPartition_0(data: bytes, pos: int, count: int) -> tuple[list[AlterShareGroupOffsetsRequestPartition], int]:
+def _read_AlterShareGroupOffsetsRequestPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsRequestPartition], int]:
     found: list[AlterShareGroupOffsetsRequestPartition] = []
     for _ in range(count):
         o = new(AlterShareGroupOffsetsRequestPartition)
@@ -241,7 +243,7 @@ def _read_AlterShareGroupOffsetsRequestPartition_0(data: bytes, pos: int, count:
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -255,7 +257,7 @@ def _write_AlterShareGroupOffsetsRequestPartition_0(items: Iterable[AlterShareGr
             write(_pack_iqx(o.partition_index, o.start_offset))
 
 
-def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[AlterShareGroupOffsetsRequestTopic], int]:
+def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsRequestTopic], int]:
     size = len(data)
     found: list[AlterShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
@@ -278,12 +280,14 @@ def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="partitions")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterShareGroupOffsetsRequestPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 156, pos)
+        o.partitions, pos = _read_AlterShareGroupOffsetsRequestPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -305,7 +309,7 @@ def _write_AlterShareGroupOffsetsRequestTopic_0(items: Iterable[AlterShareGroupO
             write(b"\x00")
 
 
-def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[AlterShareGroupOffsetsRequest, int]:
+def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterShareGroupOffsetsRequest, int]:
     size = len(data)
     o = new(AlterShareGroupOffsetsRequest)
     n = data[pos]
@@ -326,12 +330,14 @@ def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[AlterS
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_AlterShareGroupOffsetsRequestTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_AlterShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -351,7 +357,7 @@ def _write_AlterShareGroupOffsetsRequest_0(o: AlterShareGroupOffsetsRequest, wri
         write(b"\x00")
 
 
-def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[AlterShareGroupOffsetsResponsePartition], int]:
+def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsResponsePartition], int]:
     size = len(data)
     found: list[AlterShareGroupOffsetsResponsePartition] = []
     for _ in range(count):
@@ -372,7 +378,7 @@ def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -394,7 +400,7 @@ def _write_AlterShareGroupOffsetsResponsePartition_0(items: Iterable[AlterShareG
             write(b"\x00")
 
 
-def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[AlterShareGroupOffsetsResponseTopic], int]:
+def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsResponseTopic], int]:
     size = len(data)
     found: list[AlterShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
@@ -417,12 +423,14 @@ def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_AlterShareGroupOffsetsResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partitions, pos = _read_AlterShareGroupOffsetsResponsePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -433,6 +441,8 @@ def _write_AlterShareGroupOffsetsResponseTopic_0(items: Iterable[AlterShareGroup
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -448,7 +458,7 @@ def _write_AlterShareGroupOffsetsResponseTopic_0(items: Iterable[AlterShareGroup
             write(b"\x00")
 
 
-def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[AlterShareGroupOffsetsResponse, int]:
+def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterShareGroupOffsetsResponse, int]:
     size = len(data)
     o = new(AlterShareGroupOffsetsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -472,12 +482,14 @@ def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[Alter
         check_length(-1, pos, size, what="responses")
     if n * 19 > size - pos:
         check_length(n * 19, pos, size, what="responses")
-    o.responses, pos = _read_AlterShareGroupOffsetsResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.responses, pos = _read_AlterShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -197,7 +198,7 @@ class AlterUserScramCredentialsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data: bytes, pos: int, count: int) -> tuple[list[AlterUserScramCredentialsRequestScramCredentialUpsertion], int]:
+def _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterUserScramCredentialsRequestScramCredentialUpsertion], int]:
     size = len(data)
     found: list[AlterUserScramCredentialsRequestScramCredentialUpsertion] = []
     for _ in range(count):
@@ -233,7 +234,7 @@ def _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data: bytes
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -262,7 +263,7 @@ def _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(items: Ite
             write(b"\x00")
 
 
-def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes, pos: int, count: int) -> tuple[list[AlterUserScramCredentialsRequestScramCredentialDeletion], int]:
+def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterUserScramCredentialsRequestScramCredentialDeletion], int]:
     size = len(data)
     found: list[AlterUserScramCredentialsRequestScramCredentialDeletion] = []
     for _ in range(count):
@@ -280,7 +281,7 @@ def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes,
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -298,7 +299,7 @@ def _write_AlterUserScramCredentialsRequestScramCredentialDeletion_0(items: Iter
             write(_pack_bx(o.mechanism))
 
 
-def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[AlterUserScramCredentialsRequest, int]:
+def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterUserScramCredentialsRequest, int]:
     size = len(data)
     o = new(AlterUserScramCredentialsRequest)
     n = data[pos]
@@ -310,7 +311,9 @@ def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[Alt
         check_length(-1, pos, size, what="deletions")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="deletions")
-    o.deletions, pos = _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.deletions, pos = _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -320,12 +323,14 @@ def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[Alt
         check_length(-1, pos, size, what="upsertions")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="upsertions")
-    o.upsertions, pos = _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.upsertions, pos = _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -346,7 +351,7 @@ def _write_AlterUserScramCredentialsRequest_0(o: AlterUserScramCredentialsReques
         write(b"\x00")
 
 
-def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data: bytes, pos: int, count: int) -> tuple[list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult], int]:
+def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult], int]:
     size = len(data)
     found: list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult] = []
     for _ in range(count):
@@ -376,7 +381,7 @@ def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(dat
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -402,7 +407,7 @@ def _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(it
             write(b"\x00")
 
 
-def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple[AlterUserScramCredentialsResponse, int]:
+def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterUserScramCredentialsResponse, int]:
     size = len(data)
     o = new(AlterUserScramCredentialsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -414,12 +419,14 @@ def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple[Al
         check_length(-1, pos, size, what="results")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="results")
-    o.results, pos = _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.results, pos = _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

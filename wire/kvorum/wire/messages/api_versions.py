@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -228,7 +229,7 @@ class ApiVersionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ApiVersionsRequest_0(data: bytes, pos: int) -> tuple[ApiVersionsRequest, int]:
+def _read_ApiVersionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsRequest, int]:
     o = new(ApiVersionsRequest)
     o.client_software_name = ''
     o.client_software_version = ''
@@ -241,7 +242,7 @@ def _write_ApiVersionsRequest_0(o: ApiVersionsRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_ApiVersionsRequest_3(data: bytes, pos: int) -> tuple[ApiVersionsRequest, int]:
+def _read_ApiVersionsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsRequest, int]:
     size = len(data)
     o = new(ApiVersionsRequest)
     n = data[pos]
@@ -266,7 +267,7 @@ def _read_ApiVersionsRequest_3(data: bytes, pos: int) -> tuple[ApiVersionsReques
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -285,7 +286,7 @@ def _write_ApiVersionsRequest_3(o: ApiVersionsRequest, write: Write, version: in
         write(b"\x00")
 
 
-def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseFinalizedFeatureKey], int]:
+def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseFinalizedFeatureKey], int]:
     size = len(data)
     found: list[ApiVersionsResponseFinalizedFeatureKey] = []
     for _ in range(count):
@@ -303,7 +304,7 @@ def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count:
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -321,7 +322,7 @@ def _write_ApiVersionsResponseFinalizedFeatureKey_3(items: Iterable[ApiVersionsR
             write(_pack_hhx(o.max_version_level, o.min_version_level))
 
 
-def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseSupportedFeatureKey], int]:
+def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseSupportedFeatureKey], int]:
     size = len(data)
     found: list[ApiVersionsResponseSupportedFeatureKey] = []
     for _ in range(count):
@@ -339,7 +340,7 @@ def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count:
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -357,7 +358,7 @@ def _write_ApiVersionsResponseSupportedFeatureKey_3(items: Iterable[ApiVersionsR
             write(_pack_hhx(o.min_version, o.max_version))
 
 
-def _read_ApiVersionsResponseApiVersion_0(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseApiVersion], int]:
+def _read_ApiVersionsResponseApiVersion_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseApiVersion], int]:
     found: list[ApiVersionsResponseApiVersion] = []
     for _ in range(count):
         o = new(ApiVersionsResponseApiVersion)
@@ -375,7 +376,7 @@ def _write_ApiVersionsResponseApiVersion_0(items: Iterable[ApiVersionsResponseAp
         write(_pack_hhh(o.api_key, o.min_version, o.max_version))
 
 
-def _read_ApiVersionsResponseApiVersion_3(data: bytes, pos: int, count: int) -> tuple[list[ApiVersionsResponseApiVersion], int]:
+def _read_ApiVersionsResponseApiVersion_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseApiVersion], int]:
     found: list[ApiVersionsResponseApiVersion] = []
     for _ in range(count):
         o = new(ApiVersionsResponseApiVersion)
@@ -383,7 +384,7 @@ def _read_ApiVersionsResponseApiVersion_3(data: bytes, pos: int, count: int) -> 
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -397,7 +398,7 @@ def _write_ApiVersionsResponseApiVersion_3(items: Iterable[ApiVersionsResponseAp
             write(_pack_hhhx(o.api_key, o.min_version, o.max_version))
 
 
-def _read_ApiVersionsResponse_0(data: bytes, pos: int) -> tuple[ApiVersionsResponse, int]:
+def _read_ApiVersionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsResponse, int]:
     size = len(data)
     o = new(ApiVersionsResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -406,7 +407,9 @@ def _read_ApiVersionsResponse_0(data: bytes, pos: int) -> tuple[ApiVersionsRespo
         check_length(-1, pos, size, what="apiKeys")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="apiKeys")
-    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 188, pos)
+    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.supported_features = []
     o.finalized_features_epoch = -1
@@ -426,7 +429,7 @@ def _write_ApiVersionsResponse_0(o: ApiVersionsResponse, write: Write, version: 
         no_tags(version)
 
 
-def _read_ApiVersionsResponse_1(data: bytes, pos: int) -> tuple[ApiVersionsResponse, int]:
+def _read_ApiVersionsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsResponse, int]:
     size = len(data)
     o = new(ApiVersionsResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -435,7 +438,9 @@ def _read_ApiVersionsResponse_1(data: bytes, pos: int) -> tuple[ApiVersionsRespo
         check_length(-1, pos, size, what="apiKeys")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="apiKeys")
-    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 188, pos)
+    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
     o.supported_features = []
@@ -457,10 +462,12 @@ def _write_ApiVersionsResponse_1(o: ApiVersionsResponse, write: Write, version: 
     write(_pack_i(o.throttle_time_ms))
 
 
-def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 184, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -476,7 +483,9 @@ def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, c
                 check_length(-1, pos, size, what="supportedFeatures")
             if n * 6 > size - pos:
                 check_length(n * 6, pos, size, what="supportedFeatures")
-            o.supported_features, pos = _read_ApiVersionsResponseSupportedFeatureKey_3(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.supported_features, pos = _read_ApiVersionsResponseSupportedFeatureKey_3(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 1:
             o.finalized_features_epoch, = _read_q(data, pos)
@@ -492,7 +501,9 @@ def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, c
                 check_length(-1, pos, size, what="finalizedFeatures")
             if n * 6 > size - pos:
                 check_length(n * 6, pos, size, what="finalizedFeatures")
-            o.finalized_features, pos = _read_ApiVersionsResponseFinalizedFeatureKey_3(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.finalized_features, pos = _read_ApiVersionsResponseFinalizedFeatureKey_3(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 3:
             o.zk_migration_ready, = _read_t(data, pos)
@@ -506,7 +517,7 @@ def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, c
     return pos
 
 
-def _read_ApiVersionsResponse_3(data: bytes, pos: int) -> tuple[ApiVersionsResponse, int]:
+def _read_ApiVersionsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsResponse, int]:
     size = len(data)
     o = new(ApiVersionsResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -518,7 +529,9 @@ def _read_ApiVersionsResponse_3(data: bytes, pos: int) -> tuple[ApiVersionsRespo
         check_length(-1, pos, size, what="apiKeys")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="apiKeys")
-    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 188, pos)
+    o.api_keys, pos = _read_ApiVersionsResponseApiVersion_3(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.supported_features = []
@@ -527,7 +540,7 @@ def _read_ApiVersionsResponse_3(data: bytes, pos: int) -> tuple[ApiVersionsRespo
     o.zk_migration_ready = False
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ApiVersionsResponse_3(o, data, pos, n)
+        pos = _tags_ApiVersionsResponse_3(o, data, pos, n, budget)
     return o, pos
 
 

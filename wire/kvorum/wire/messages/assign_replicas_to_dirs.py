@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -16,6 +17,7 @@ from kvorum.wire.primitives import (
     check_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     write_tags,
     write_uvarint,
@@ -259,7 +261,7 @@ class AssignReplicasToDirsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_AssignReplicasToDirsRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsRequestPartitionData], int]:
+def _read_AssignReplicasToDirsRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsRequestPartitionData], int]:
     found: list[AssignReplicasToDirsRequestPartitionData] = []
     for _ in range(count):
         o = new(AssignReplicasToDirsRequestPartitionData)
@@ -267,7 +269,7 @@ def _read_AssignReplicasToDirsRequestPartitionData_0(data: bytes, pos: int, coun
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -281,7 +283,7 @@ def _write_AssignReplicasToDirsRequestPartitionData_0(items: Iterable[AssignRepl
             write(_pack_ix(o.partition_index))
 
 
-def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsRequestTopicData], int]:
+def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsRequestTopicData], int]:
     size = len(data)
     found: list[AssignReplicasToDirsRequestTopicData] = []
     for _ in range(count):
@@ -295,18 +297,22 @@ def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitions")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="partitions")
-        o.partitions, pos = _read_AssignReplicasToDirsRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 108, pos)
+        o.partitions, pos = _read_AssignReplicasToDirsRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AssignReplicasToDirsRequestTopicData_0(items: Iterable[AssignReplicasToDirsRequestTopicData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -322,7 +328,7 @@ def _write_AssignReplicasToDirsRequestTopicData_0(items: Iterable[AssignReplicas
             write(b"\x00")
 
 
-def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsRequestDirectoryData], int]:
+def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsRequestDirectoryData], int]:
     size = len(data)
     found: list[AssignReplicasToDirsRequestDirectoryData] = []
     for _ in range(count):
@@ -336,18 +342,22 @@ def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="topics")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topics")
-        o.topics, pos = _read_AssignReplicasToDirsRequestTopicData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_AssignReplicasToDirsRequestTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AssignReplicasToDirsRequestDirectoryData_0(items: Iterable[AssignReplicasToDirsRequestDirectoryData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         topics_list = o.topics
         n = len(topics_list) + 1
         if n < 128:
@@ -363,7 +373,7 @@ def _write_AssignReplicasToDirsRequestDirectoryData_0(items: Iterable[AssignRepl
             write(b"\x00")
 
 
-def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int) -> tuple[AssignReplicasToDirsRequest, int]:
+def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AssignReplicasToDirsRequest, int]:
     size = len(data)
     o = new(AssignReplicasToDirsRequest)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
@@ -375,12 +385,14 @@ def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int) -> tuple[AssignRe
         check_length(-1, pos, size, what="directories")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="directories")
-    o.directories, pos = _read_AssignReplicasToDirsRequestDirectoryData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.directories, pos = _read_AssignReplicasToDirsRequestDirectoryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -400,7 +412,7 @@ def _write_AssignReplicasToDirsRequest_0(o: AssignReplicasToDirsRequest, write: 
         write(b"\x00")
 
 
-def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsResponsePartitionData], int]:
+def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponsePartitionData], int]:
     found: list[AssignReplicasToDirsResponsePartitionData] = []
     for _ in range(count):
         o = new(AssignReplicasToDirsResponsePartitionData)
@@ -408,7 +420,7 @@ def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, cou
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -422,7 +434,7 @@ def _write_AssignReplicasToDirsResponsePartitionData_0(items: Iterable[AssignRep
             write(_pack_ihx(o.partition_index, o.error_code))
 
 
-def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsResponseTopicData], int]:
+def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponseTopicData], int]:
     size = len(data)
     found: list[AssignReplicasToDirsResponseTopicData] = []
     for _ in range(count):
@@ -436,18 +448,22 @@ def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_AssignReplicasToDirsResponsePartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_AssignReplicasToDirsResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AssignReplicasToDirsResponseTopicData_0(items: Iterable[AssignReplicasToDirsResponseTopicData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -463,7 +479,7 @@ def _write_AssignReplicasToDirsResponseTopicData_0(items: Iterable[AssignReplica
             write(b"\x00")
 
 
-def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, count: int) -> tuple[list[AssignReplicasToDirsResponseDirectoryData], int]:
+def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponseDirectoryData], int]:
     size = len(data)
     found: list[AssignReplicasToDirsResponseDirectoryData] = []
     for _ in range(count):
@@ -477,18 +493,22 @@ def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, cou
             check_length(-1, pos, size, what="topics")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topics")
-        o.topics, pos = _read_AssignReplicasToDirsResponseTopicData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_AssignReplicasToDirsResponseTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_AssignReplicasToDirsResponseDirectoryData_0(items: Iterable[AssignReplicasToDirsResponseDirectoryData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         topics_list = o.topics
         n = len(topics_list) + 1
         if n < 128:
@@ -504,7 +524,7 @@ def _write_AssignReplicasToDirsResponseDirectoryData_0(items: Iterable[AssignRep
             write(b"\x00")
 
 
-def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int) -> tuple[AssignReplicasToDirsResponse, int]:
+def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AssignReplicasToDirsResponse, int]:
     size = len(data)
     o = new(AssignReplicasToDirsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -516,12 +536,14 @@ def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int) -> tuple[AssignR
         check_length(-1, pos, size, what="directories")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="directories")
-    o.directories, pos = _read_AssignReplicasToDirsResponseDirectoryData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.directories, pos = _read_AssignReplicasToDirsResponseDirectoryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

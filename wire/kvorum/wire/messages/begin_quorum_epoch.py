@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -21,6 +22,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -315,7 +317,7 @@ class BeginQuorumEpochResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_BeginQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
+def _read_BeginQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
     found: list[BeginQuorumEpochRequestPartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochRequestPartitionData)
@@ -334,7 +336,7 @@ def _write_BeginQuorumEpochRequestPartitionData_0(items: Iterable[BeginQuorumEpo
         write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
 
 
-def _read_BeginQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
+def _read_BeginQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestPartitionData], int]:
     found: list[BeginQuorumEpochRequestPartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochRequestPartitionData)
@@ -342,13 +344,15 @@ def _read_BeginQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: i
         pos += 29
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_BeginQuorumEpochRequestPartitionData_1(items: Iterable[BeginQuorumEpochRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.voter_directory_id) != 16:
+            not_a_uuid(o.voter_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_i16sii(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -356,7 +360,7 @@ def _write_BeginQuorumEpochRequestPartitionData_1(items: Iterable[BeginQuorumEpo
             write(_pack_i16siix(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch))
 
 
-def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestLeaderEndpoint], int]:
+def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestLeaderEndpoint], int]:
     size = len(data)
     found: list[BeginQuorumEpochRequestLeaderEndpoint] = []
     for _ in range(count):
@@ -383,7 +387,7 @@ def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: 
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -405,7 +409,7 @@ def _write_BeginQuorumEpochRequestLeaderEndpoint_1(items: Iterable[BeginQuorumEp
             write(_pack_Hx(o.port))
 
 
-def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestTopicData], int]:
+def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestTopicData], int]:
     size = len(data)
     found: list[BeginQuorumEpochRequestTopicData] = []
     for _ in range(count):
@@ -423,7 +427,9 @@ def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) 
             check_length(-1, pos, size, what="partitions")
         if n * 12 > size - pos:
             check_length(n * 12, pos, size, what="partitions")
-        o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -444,7 +450,7 @@ def _write_BeginQuorumEpochRequestTopicData_0(items: Iterable[BeginQuorumEpochRe
             no_tags(version)
 
 
-def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochRequestTopicData], int]:
+def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestTopicData], int]:
     size = len(data)
     found: list[BeginQuorumEpochRequestTopicData] = []
     for _ in range(count):
@@ -467,12 +473,14 @@ def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) 
             check_length(-1, pos, size, what="partitions")
         if n * 29 > size - pos:
             check_length(n * 29, pos, size, what="partitions")
-        o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 260, pos)
+        o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -494,7 +502,7 @@ def _write_BeginQuorumEpochRequestTopicData_1(items: Iterable[BeginQuorumEpochRe
             write(b"\x00")
 
 
-def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[BeginQuorumEpochRequest, int]:
+def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochRequest, int]:
     size = len(data)
     o = new(BeginQuorumEpochRequest)
     n, = _read_h(data, pos)
@@ -513,7 +521,9 @@ def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[BeginQuorumE
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_BeginQuorumEpochRequestTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_BeginQuorumEpochRequestTopicData_0(data, pos, n, budget)
     o.voter_id = -1
     o.leader_endpoints = []
     o.unknown_tagged_fields = None
@@ -535,7 +545,7 @@ def _write_BeginQuorumEpochRequest_0(o: BeginQuorumEpochRequest, write: Write, v
         no_tags(version)
 
 
-def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[BeginQuorumEpochRequest, int]:
+def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochRequest, int]:
     size = len(data)
     o = new(BeginQuorumEpochRequest)
     n = data[pos]
@@ -559,7 +569,9 @@ def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[BeginQuorumE
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_BeginQuorumEpochRequestTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_BeginQuorumEpochRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -569,12 +581,14 @@ def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[BeginQuorumE
         check_length(-1, pos, size, what="leaderEndpoints")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="leaderEndpoints")
-    o.leader_endpoints, pos = _read_BeginQuorumEpochRequestLeaderEndpoint_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.leader_endpoints, pos = _read_BeginQuorumEpochRequestLeaderEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -604,7 +618,7 @@ def _write_BeginQuorumEpochRequest_1(o: BeginQuorumEpochRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_BeginQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
+def _read_BeginQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
     found: list[BeginQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochResponsePartitionData)
@@ -622,7 +636,7 @@ def _write_BeginQuorumEpochResponsePartitionData_0(items: Iterable[BeginQuorumEp
         write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-def _read_BeginQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
+def _read_BeginQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
     found: list[BeginQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(BeginQuorumEpochResponsePartitionData)
@@ -630,7 +644,7 @@ def _read_BeginQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: 
         pos += 15
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -644,7 +658,7 @@ def _write_BeginQuorumEpochResponsePartitionData_1(items: Iterable[BeginQuorumEp
             write(_pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponseNodeEndpoint], int]:
+def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponseNodeEndpoint], int]:
     size = len(data)
     found: list[BeginQuorumEpochResponseNodeEndpoint] = []
     for _ in range(count):
@@ -662,7 +676,7 @@ def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: i
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -684,7 +698,7 @@ def _write_BeginQuorumEpochResponseNodeEndpoint_1(items: Iterable[BeginQuorumEpo
             write(_pack_Hx(o.port))
 
 
-def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponseTopicData], int]:
+def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponseTopicData], int]:
     size = len(data)
     found: list[BeginQuorumEpochResponseTopicData] = []
     for _ in range(count):
@@ -702,7 +716,9 @@ def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -723,7 +739,7 @@ def _write_BeginQuorumEpochResponseTopicData_0(items: Iterable[BeginQuorumEpochR
             no_tags(version)
 
 
-def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[BeginQuorumEpochResponseTopicData], int]:
+def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponseTopicData], int]:
     size = len(data)
     found: list[BeginQuorumEpochResponseTopicData] = []
     for _ in range(count):
@@ -746,12 +762,14 @@ def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="partitions")
         if n * 15 > size - pos:
             check_length(n * 15, pos, size, what="partitions")
-        o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -773,7 +791,7 @@ def _write_BeginQuorumEpochResponseTopicData_1(items: Iterable[BeginQuorumEpochR
             write(b"\x00")
 
 
-def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[BeginQuorumEpochResponse, int]:
+def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochResponse, int]:
     size = len(data)
     o = new(BeginQuorumEpochResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -782,7 +800,9 @@ def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[BeginQuorum
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_BeginQuorumEpochResponseTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_BeginQuorumEpochResponseTopicData_0(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -800,10 +820,12 @@ def _write_BeginQuorumEpochResponse_0(o: BeginQuorumEpochResponse, write: Write,
         no_tags(version)
 
 
-def _tags_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -819,7 +841,9 @@ def _tags_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, data: bytes, p
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 8 > size - pos:
                 check_length(n * 8, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_BeginQuorumEpochResponseNodeEndpoint_1(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.node_endpoints, pos = _read_BeginQuorumEpochResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -829,7 +853,7 @@ def _tags_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, data: bytes, p
     return pos
 
 
-def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[BeginQuorumEpochResponse, int]:
+def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochResponse, int]:
     size = len(data)
     o = new(BeginQuorumEpochResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -841,13 +865,15 @@ def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[BeginQuorum
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_BeginQuorumEpochResponseTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_BeginQuorumEpochResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BeginQuorumEpochResponse_1(o, data, pos, n)
+        pos = _tags_BeginQuorumEpochResponse_1(o, data, pos, n, budget)
     return o, pos
 
 

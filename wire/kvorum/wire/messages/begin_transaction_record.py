@@ -5,6 +5,7 @@ from __future__ import annotations
 
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -47,10 +48,12 @@ class BeginTransactionRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_BeginTransactionRecord_0(o: BeginTransactionRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_BeginTransactionRecord_0(o: BeginTransactionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -78,14 +81,14 @@ def _tags_BeginTransactionRecord_0(o: BeginTransactionRecord, data: bytes, pos: 
     return pos
 
 
-def _read_BeginTransactionRecord_0(data: bytes, pos: int) -> tuple[BeginTransactionRecord, int]:
+def _read_BeginTransactionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[BeginTransactionRecord, int]:
     o = new(BeginTransactionRecord)
     n = data[pos]
     pos += 1
     o.name = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BeginTransactionRecord_0(o, data, pos, n)
+        pos = _tags_BeginTransactionRecord_0(o, data, pos, n, budget)
     return o, pos
 
 

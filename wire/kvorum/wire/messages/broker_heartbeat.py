@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -17,6 +18,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tag,
     read_tags,
     write_tags,
@@ -25,7 +27,6 @@ from kvorum.wire.primitives import (
 
 _read_ihtttB = Struct(">ih???B").unpack_from
 _read_iqqttB = Struct(">iqq??B").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_ihttt = Struct(">ih???").pack
 _pack_ihtttx = Struct(">ih???x").pack
 _pack_iqqtt = Struct(">iqq??").pack
@@ -133,7 +134,7 @@ class BrokerHeartbeatResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_BrokerHeartbeatRequest_0(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
+def _read_BrokerHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerHeartbeatRequest, int]:
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -141,7 +142,7 @@ def _read_BrokerHeartbeatRequest_0(data: bytes, pos: int) -> tuple[BrokerHeartbe
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -157,10 +158,12 @@ def _write_BrokerHeartbeatRequest_0(o: BrokerHeartbeatRequest, write: Write, ver
         write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
 
 
-def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -176,6 +179,8 @@ def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: 
                 check_length(-1, pos, size, what="offlineLogDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="offlineLogDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.offline_log_dirs = []
             for _ in range(n):
                 o.offline_log_dirs.append(data[pos : pos + 16])
@@ -191,7 +196,7 @@ def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: 
     return pos
 
 
-def _read_BrokerHeartbeatRequest_1(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
+def _read_BrokerHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[BrokerHeartbeatRequest, int]:
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -199,7 +204,7 @@ def _read_BrokerHeartbeatRequest_1(data: bytes, pos: int) -> tuple[BrokerHeartbe
     o.offline_log_dirs = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerHeartbeatRequest_1(o, data, pos, n)
+        pos = _tags_BrokerHeartbeatRequest_1(o, data, pos, n, budget)
     return o, pos
 
 
@@ -216,7 +221,9 @@ def _write_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, write: Write, ver
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if offline_log_dirs_list:
             for offline_log_dirs_list_element in offline_log_dirs_list:
-                put(_pack_16s(offline_log_dirs_list_element))
+                if len(offline_log_dirs_list_element) != 16:
+                    not_a_uuid(offline_log_dirs_list_element)
+                put(offline_log_dirs_list_element)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
@@ -225,10 +232,12 @@ def _write_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, write: Write, ver
         write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
 
 
-def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 144, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -244,6 +253,8 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
                 check_length(-1, pos, size, what="offlineLogDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="offlineLogDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.offline_log_dirs = []
             for _ in range(n):
                 o.offline_log_dirs.append(data[pos : pos + 16])
@@ -260,6 +271,8 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
             else:
                 if n * 16 > size - pos:
                     check_length(n * 16, pos, size, what="cordonedLogDirs")
+                if budget is not None:
+                    budget.charge(n * 84, pos)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -273,7 +286,7 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
     return pos
 
 
-def _read_BrokerHeartbeatRequest_2(data: bytes, pos: int) -> tuple[BrokerHeartbeatRequest, int]:
+def _read_BrokerHeartbeatRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[BrokerHeartbeatRequest, int]:
     o = new(BrokerHeartbeatRequest)
     o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down, n = _read_iqqttB(data, pos)
     pos += 23
@@ -281,7 +294,7 @@ def _read_BrokerHeartbeatRequest_2(data: bytes, pos: int) -> tuple[BrokerHeartbe
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerHeartbeatRequest_2(o, data, pos, n)
+        pos = _tags_BrokerHeartbeatRequest_2(o, data, pos, n, budget)
     return o, pos
 
 
@@ -296,7 +309,9 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if offline_log_dirs_list:
             for offline_log_dirs_list_element in offline_log_dirs_list:
-                put(_pack_16s(offline_log_dirs_list_element))
+                if len(offline_log_dirs_list_element) != 16:
+                    not_a_uuid(offline_log_dirs_list_element)
+                put(offline_log_dirs_list_element)
         tags.append((0, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
         payload = []
@@ -306,7 +321,9 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
-                put(_pack_16s(cordoned_log_dirs_list_element))
+                if len(cordoned_log_dirs_list_element) != 16:
+                    not_a_uuid(cordoned_log_dirs_list_element)
+                put(cordoned_log_dirs_list_element)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
@@ -315,13 +332,13 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
         write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
 
 
-def _read_BrokerHeartbeatResponse_0(data: bytes, pos: int) -> tuple[BrokerHeartbeatResponse, int]:
+def _read_BrokerHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerHeartbeatResponse, int]:
     o = new(BrokerHeartbeatResponse)
     o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down, n = _read_ihtttB(data, pos)
     pos += 10
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

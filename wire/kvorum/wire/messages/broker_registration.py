@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -218,7 +220,7 @@ class BrokerRegistrationResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_BrokerRegistrationRequestFeature_0(data: bytes, pos: int, count: int) -> tuple[list[BrokerRegistrationRequestFeature], int]:
+def _read_BrokerRegistrationRequestFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BrokerRegistrationRequestFeature], int]:
     size = len(data)
     found: list[BrokerRegistrationRequestFeature] = []
     for _ in range(count):
@@ -236,7 +238,7 @@ def _read_BrokerRegistrationRequestFeature_0(data: bytes, pos: int, count: int) 
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -254,7 +256,7 @@ def _write_BrokerRegistrationRequestFeature_0(items: Iterable[BrokerRegistration
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int) -> tuple[list[BrokerRegistrationRequestListener], int]:
+def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BrokerRegistrationRequestListener], int]:
     size = len(data)
     found: list[BrokerRegistrationRequestListener] = []
     for _ in range(count):
@@ -281,7 +283,7 @@ def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -303,7 +305,7 @@ def _write_BrokerRegistrationRequestListener_0(items: Iterable[BrokerRegistratio
             write(_pack_Hhx(o.port, o.security_protocol))
 
 
-def _read_BrokerRegistrationRequest_0(data: bytes, pos: int) -> tuple[BrokerRegistrationRequest, int]:
+def _read_BrokerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
     size = len(data)
     o = new(BrokerRegistrationRequest)
     o.broker_id, n = _read_iB(data, pos)
@@ -324,7 +326,9 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="listeners")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="listeners")
-    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -334,7 +338,9 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -354,7 +360,7 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int) -> tuple[BrokerRegi
     o.previous_broker_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -369,6 +375,8 @@ def _write_BrokerRegistrationRequest_0(o: BrokerRegistrationRequest, write: Writ
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
     write(text)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -394,7 +402,7 @@ def _write_BrokerRegistrationRequest_0(o: BrokerRegistrationRequest, write: Writ
         write(b"\x00")
 
 
-def _read_BrokerRegistrationRequest_1(data: bytes, pos: int) -> tuple[BrokerRegistrationRequest, int]:
+def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
     size = len(data)
     o = new(BrokerRegistrationRequest)
     o.broker_id, n = _read_iB(data, pos)
@@ -415,7 +423,9 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="listeners")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="listeners")
-    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -425,7 +435,9 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -444,7 +456,7 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int) -> tuple[BrokerRegi
     o.previous_broker_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -457,6 +469,8 @@ def _write_BrokerRegistrationRequest_1(o: BrokerRegistrationRequest, write: Writ
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
     write(text)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -483,7 +497,7 @@ def _write_BrokerRegistrationRequest_1(o: BrokerRegistrationRequest, write: Writ
         write(_pack_tx(o.is_migrating_zk_broker))
 
 
-def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegistrationRequest, int]:
+def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
     size = len(data)
     o = new(BrokerRegistrationRequest)
     o.broker_id, n = _read_iB(data, pos)
@@ -504,7 +518,9 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="listeners")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="listeners")
-    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -514,7 +530,9 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -536,6 +554,8 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="logDirs")
     if n * 16 > size - pos:
         check_length(n * 16, pos, size, what="logDirs")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.log_dirs = []
     for _ in range(n):
         o.log_dirs.append(data[pos : pos + 16])
@@ -545,7 +565,7 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int) -> tuple[BrokerRegi
     o.previous_broker_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -558,6 +578,8 @@ def _write_BrokerRegistrationRequest_2(o: BrokerRegistrationRequest, write: Writ
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
     write(text)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -586,14 +608,16 @@ def _write_BrokerRegistrationRequest_2(o: BrokerRegistrationRequest, write: Writ
         write(write_uvarint(n))
     if log_dirs_list:
         for log_dirs_list_element in log_dirs_list:
-            write(_pack_16s(log_dirs_list_element))
+            if len(log_dirs_list_element) != 16:
+                not_a_uuid(log_dirs_list_element)
+            write(log_dirs_list_element)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
         write(b"\x00")
 
 
-def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegistrationRequest, int]:
+def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
     size = len(data)
     o = new(BrokerRegistrationRequest)
     o.broker_id, n = _read_iB(data, pos)
@@ -614,7 +638,9 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="listeners")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="listeners")
-    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -624,7 +650,9 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -646,6 +674,8 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegi
         check_length(-1, pos, size, what="logDirs")
     if n * 16 > size - pos:
         check_length(n * 16, pos, size, what="logDirs")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.log_dirs = []
     for _ in range(n):
         o.log_dirs.append(data[pos : pos + 16])
@@ -654,7 +684,7 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int) -> tuple[BrokerRegi
     pos += 9
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -667,6 +697,8 @@ def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Writ
         write(_pack_i(o.broker_id))
         write(long_string_length(n))
     write(text)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -695,7 +727,9 @@ def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Writ
         write(write_uvarint(n))
     if log_dirs_list:
         for log_dirs_list_element in log_dirs_list:
-            write(_pack_16s(log_dirs_list_element))
+            if len(log_dirs_list_element) != 16:
+                not_a_uuid(log_dirs_list_element)
+            write(log_dirs_list_element)
     if o.unknown_tagged_fields:
         write(_pack_q(o.previous_broker_epoch))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -703,13 +737,13 @@ def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Writ
         write(_pack_qx(o.previous_broker_epoch))
 
 
-def _read_BrokerRegistrationResponse_0(data: bytes, pos: int) -> tuple[BrokerRegistrationResponse, int]:
+def _read_BrokerRegistrationResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationResponse, int]:
     o = new(BrokerRegistrationResponse)
     o.throttle_time_ms, o.error_code, o.broker_epoch, n = _read_ihqB(data, pos)
     pos += 15
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -17,6 +18,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tag,
     write_tags,
     write_uvarint,
@@ -24,7 +26,6 @@ from kvorum.wire.primitives import (
 
 _read_b = Struct(">b").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_b = Struct(">b").pack
 _pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
@@ -81,9 +82,11 @@ class BrokerRegistrationChangeRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -103,7 +106,7 @@ def _tags_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, da
     return pos
 
 
-def _read_BrokerRegistrationChangeRecord_0(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
+def _read_BrokerRegistrationChangeRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationChangeRecord, int]:
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -113,7 +116,7 @@ def _read_BrokerRegistrationChangeRecord_0(data: bytes, pos: int) -> tuple[Broke
     o.fenced = 0
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerRegistrationChangeRecord_0(o, data, pos, n)
+        pos = _tags_BrokerRegistrationChangeRecord_0(o, data, pos, n, budget)
     return o, pos
 
 
@@ -138,9 +141,11 @@ def _write_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, w
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -164,7 +169,7 @@ def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, da
     return pos
 
 
-def _read_BrokerRegistrationChangeRecord_1(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
+def _read_BrokerRegistrationChangeRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationChangeRecord, int]:
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -174,7 +179,7 @@ def _read_BrokerRegistrationChangeRecord_1(data: bytes, pos: int) -> tuple[Broke
     o.in_controlled_shutdown = 0
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerRegistrationChangeRecord_1(o, data, pos, n)
+        pos = _tags_BrokerRegistrationChangeRecord_1(o, data, pos, n, budget)
     return o, pos
 
 
@@ -202,10 +207,12 @@ def _write_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, w
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 136, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -229,6 +236,8 @@ def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, da
                 check_length(-1, pos, size, what="logDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="logDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -244,7 +253,7 @@ def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, da
     return pos
 
 
-def _read_BrokerRegistrationChangeRecord_2(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
+def _read_BrokerRegistrationChangeRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationChangeRecord, int]:
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -254,7 +263,7 @@ def _read_BrokerRegistrationChangeRecord_2(data: bytes, pos: int) -> tuple[Broke
     o.log_dirs = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerRegistrationChangeRecord_2(o, data, pos, n)
+        pos = _tags_BrokerRegistrationChangeRecord_2(o, data, pos, n, budget)
     return o, pos
 
 
@@ -281,7 +290,9 @@ def _write_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, w
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if log_dirs_list:
             for log_dirs_list_element in log_dirs_list:
-                put(_pack_16s(log_dirs_list_element))
+                if len(log_dirs_list_element) != 16:
+                    not_a_uuid(log_dirs_list_element)
+                put(log_dirs_list_element)
         tags.append((2, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.broker_id, o.broker_epoch))
@@ -290,10 +301,12 @@ def _write_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, w
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 208, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -317,6 +330,8 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
                 check_length(-1, pos, size, what="logDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="logDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -333,6 +348,8 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
             else:
                 if n * 16 > size - pos:
                     check_length(n * 16, pos, size, what="cordonedLogDirs")
+                if budget is not None:
+                    budget.charge(n * 84, pos)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -346,7 +363,7 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
     return pos
 
 
-def _read_BrokerRegistrationChangeRecord_3(data: bytes, pos: int) -> tuple[BrokerRegistrationChangeRecord, int]:
+def _read_BrokerRegistrationChangeRecord_3(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationChangeRecord, int]:
     o = new(BrokerRegistrationChangeRecord)
     o.broker_id, o.broker_epoch, n = _read_iqB(data, pos)
     pos += 13
@@ -356,7 +373,7 @@ def _read_BrokerRegistrationChangeRecord_3(data: bytes, pos: int) -> tuple[Broke
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_BrokerRegistrationChangeRecord_3(o, data, pos, n)
+        pos = _tags_BrokerRegistrationChangeRecord_3(o, data, pos, n, budget)
     return o, pos
 
 
@@ -381,7 +398,9 @@ def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, w
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if log_dirs_list:
             for log_dirs_list_element in log_dirs_list:
-                put(_pack_16s(log_dirs_list_element))
+                if len(log_dirs_list_element) != 16:
+                    not_a_uuid(log_dirs_list_element)
+                put(log_dirs_list_element)
         tags.append((2, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
         payload = []
@@ -391,7 +410,9 @@ def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, w
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
-                put(_pack_16s(cordoned_log_dirs_list_element))
+                if len(cordoned_log_dirs_list_element) != 16:
+                    not_a_uuid(cordoned_log_dirs_list_element)
+                put(cordoned_log_dirs_list_element)
         tags.append((3, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.broker_id, o.broker_epoch))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -45,7 +46,7 @@ class ClearElrRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ClearElrRecord_0(data: bytes, pos: int) -> tuple[ClearElrRecord, int]:
+def _read_ClearElrRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ClearElrRecord, int]:
     size = len(data)
     o = new(ClearElrRecord)
     n = data[pos]
@@ -61,7 +62,7 @@ def _read_ClearElrRecord_0(data: bytes, pos: int) -> tuple[ClearElrRecord, int]:
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

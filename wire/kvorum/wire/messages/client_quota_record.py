@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -96,7 +97,7 @@ class ClientQuotaRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int) -> tuple[list[ClientQuotaRecordEntityData], int]:
+def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ClientQuotaRecordEntityData], int]:
     size = len(data)
     found: list[ClientQuotaRecordEntityData] = []
     for _ in range(count):
@@ -126,7 +127,7 @@ def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int) -> tu
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -148,7 +149,7 @@ def _write_ClientQuotaRecordEntityData_0(items: Iterable[ClientQuotaRecordEntity
             write(b"\x00")
 
 
-def _read_ClientQuotaRecord_0(data: bytes, pos: int) -> tuple[ClientQuotaRecord, int]:
+def _read_ClientQuotaRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ClientQuotaRecord, int]:
     size = len(data)
     o = new(ClientQuotaRecord)
     n = data[pos]
@@ -160,7 +161,9 @@ def _read_ClientQuotaRecord_0(data: bytes, pos: int) -> tuple[ClientQuotaRecord,
         check_length(-1, pos, size, what="entity")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="entity")
-    o.entity, pos = _read_ClientQuotaRecordEntityData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.entity, pos = _read_ClientQuotaRecordEntityData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -174,7 +177,7 @@ def _read_ClientQuotaRecord_0(data: bytes, pos: int) -> tuple[ClientQuotaRecord,
     pos += 10
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -64,7 +65,7 @@ class ConfigRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConfigRecord_0(data: bytes, pos: int) -> tuple[ConfigRecord, int]:
+def _read_ConfigRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ConfigRecord, int]:
     size = len(data)
     o = new(ConfigRecord)
     o.resource_type, n = _read_bB(data, pos)
@@ -101,7 +102,7 @@ def _read_ConfigRecord_0(data: bytes, pos: int) -> tuple[ConfigRecord, int]:
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

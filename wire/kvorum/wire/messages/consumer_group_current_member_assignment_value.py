@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32S_AND_BYTE,
@@ -23,6 +24,7 @@ from kvorum.wire.primitives import (
     long_int32s,
     long_uvarint,
     new,
+    not_a_uuid,
     read_numbers,
     read_tag,
     read_tags,
@@ -116,9 +118,12 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, data: bytes, pos: int, count: int) -> int:
+def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, data: bytes, pos: int, count: int, budget: Budget) -> int:
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -133,10 +138,10 @@ def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: Consumer
             if n < 0:
                 o.assignment_epochs = None
             else:
-                if n < 17:
+                if n < few:
                     o.assignment_epochs = list(INT32_READERS[n](data, pos))
                 else:
-                    o.assignment_epochs = read_numbers(data, pos, n, "i")
+                    o.assignment_epochs = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
@@ -147,30 +152,33 @@ def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: Consumer
     return pos
 
 
-def _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], int]:
+def _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], int]:
+    few = 17 if budget is None else 0
     found: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = []
     for _ in range(count):
         o = new(ConsumerGroupCurrentMemberAssignmentValueTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.assignment_epochs = []
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o, data, pos, n)
+            pos = _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterable[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -201,7 +209,7 @@ def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Ite
             write(b"\x00")
 
 
-def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
+def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
     size = len(data)
     o = new(ConsumerGroupCurrentMemberAssignmentValue)
     o.member_epoch, o.previous_member_epoch, o.state, n = _read_iibB(data, pos)
@@ -213,7 +221,9 @@ def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> 
         check_length(-1, pos, size, what="assignedPartitions")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="assignedPartitions")
-    o.assigned_partitions, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.assigned_partitions, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -223,12 +233,14 @@ def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> 
         check_length(-1, pos, size, what="partitionsPendingRevocation")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="partitionsPendingRevocation")
-    o.partitions_pending_revocation, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.partitions_pending_revocation, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

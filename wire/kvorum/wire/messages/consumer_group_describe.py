@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -22,6 +23,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -296,7 +298,7 @@ class ConsumerGroupDescribeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[ConsumerGroupDescribeRequest, int]:
+def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupDescribeRequest, int]:
     size = len(data)
     o = new(ConsumerGroupDescribeRequest)
     n = data[pos]
@@ -308,6 +310,8 @@ def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="groupIds")
     if n > size - pos:
         check_length(n, pos, size, what="groupIds")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -324,7 +328,7 @@ def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[Consume
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -345,8 +349,9 @@ def _write_ConsumerGroupDescribeRequest_0(o: ConsumerGroupDescribeRequest, write
         write(_pack_tx(o.include_authorized_operations))
 
 
-def _read_ConsumerGroupDescribeResponseTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseTopicPartitions], int]:
+def _read_ConsumerGroupDescribeResponseTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseTopicPartitions], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ConsumerGroupDescribeResponseTopicPartitions] = []
     for _ in range(count):
         o = new(ConsumerGroupDescribeResponseTopicPartitions)
@@ -361,23 +366,25 @@ def _read_ConsumerGroupDescribeResponseTopicPartitions_0(data: bytes, pos: int, 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ConsumerGroupDescribeResponseTopicPartitions_0(items: Iterable[ConsumerGroupDescribeResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
         if n < 128:
@@ -396,7 +403,7 @@ def _write_ConsumerGroupDescribeResponseTopicPartitions_0(items: Iterable[Consum
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ConsumerGroupDescribeResponseAssignment_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseAssignment], int]:
+def _read_ConsumerGroupDescribeResponseAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseAssignment], int]:
     size = len(data)
     found: list[ConsumerGroupDescribeResponseAssignment] = []
     for _ in range(count):
@@ -410,12 +417,14 @@ def _read_ConsumerGroupDescribeResponseAssignment_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="topicPartitions")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ConsumerGroupDescribeResponseTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.topic_partitions, pos = _read_ConsumerGroupDescribeResponseTopicPartitions_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -433,7 +442,7 @@ def _write_ConsumerGroupDescribeResponseAssignment_0(items: Iterable[ConsumerGro
             write(b"\x00")
 
 
-def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
+def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
     size = len(data)
     found: list[ConsumerGroupDescribeResponseMember] = []
     for _ in range(count):
@@ -498,6 +507,8 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="subscribedTopicNames")
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -522,14 +533,14 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
                 check_length(end - pos, pos, size, what="subscribedTopicRegex")
             o.subscribed_topic_regex = data[pos:end].decode()
             pos = end
-        (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1)
-        (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1)
+        (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
+        (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         o.member_type = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -584,7 +595,7 @@ def _write_ConsumerGroupDescribeResponseMember_0(items: Iterable[ConsumerGroupDe
             write(b"\x00")
 
 
-def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
+def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
     size = len(data)
     found: list[ConsumerGroupDescribeResponseMember] = []
     for _ in range(count):
@@ -649,6 +660,8 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="subscribedTopicNames")
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -673,13 +686,13 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
                 check_length(end - pos, pos, size, what="subscribedTopicRegex")
             o.subscribed_topic_regex = data[pos:end].decode()
             pos = end
-        (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1)
-        (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1)
+        (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
+        (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         o.member_type, n = _read_bB(data, pos)
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -735,7 +748,7 @@ def _write_ConsumerGroupDescribeResponseMember_1(items: Iterable[ConsumerGroupDe
             write(_pack_bx(o.member_type))
 
 
-def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
+def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
     size = len(data)
     found: list[ConsumerGroupDescribeResponseDescribedGroup] = []
     for _ in range(count):
@@ -788,12 +801,14 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
             check_length(-1, pos, size, what="members")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="members")
-        o.members, pos = _read_ConsumerGroupDescribeResponseMember_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 940, pos)
+        o.members, pos = _read_ConsumerGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -837,7 +852,7 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_0(items: Iterable[Consume
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
+def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
     size = len(data)
     found: list[ConsumerGroupDescribeResponseDescribedGroup] = []
     for _ in range(count):
@@ -890,12 +905,14 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
             check_length(-1, pos, size, what="members")
         if n * 17 > size - pos:
             check_length(n * 17, pos, size, what="members")
-        o.members, pos = _read_ConsumerGroupDescribeResponseMember_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 972, pos)
+        o.members, pos = _read_ConsumerGroupDescribeResponseMember_1(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -939,7 +956,7 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_1(items: Iterable[Consume
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int) -> tuple[ConsumerGroupDescribeResponse, int]:
+def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupDescribeResponse, int]:
     size = len(data)
     o = new(ConsumerGroupDescribeResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -951,12 +968,14 @@ def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int) -> tuple[Consum
         check_length(-1, pos, size, what="groups")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="groups")
-    o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 596, pos)
+    o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -976,7 +995,7 @@ def _write_ConsumerGroupDescribeResponse_0(o: ConsumerGroupDescribeResponse, wri
         write(b"\x00")
 
 
-def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int) -> tuple[ConsumerGroupDescribeResponse, int]:
+def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupDescribeResponse, int]:
     size = len(data)
     o = new(ConsumerGroupDescribeResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -988,12 +1007,14 @@ def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int) -> tuple[Consum
         check_length(-1, pos, size, what="groups")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="groups")
-    o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 596, pos)
+    o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -23,6 +24,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -242,29 +244,32 @@ class ConsumerGroupHeartbeatResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupHeartbeatRequestTopicPartitions], int]:
+def _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupHeartbeatRequestTopicPartitions], int]:
+    few = 17 if budget is None else 0
     found: list[ConsumerGroupHeartbeatRequestTopicPartitions] = []
     for _ in range(count):
         o = new(ConsumerGroupHeartbeatRequestTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ConsumerGroupHeartbeatRequestTopicPartitions_0(items: Iterable[ConsumerGroupHeartbeatRequestTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -276,7 +281,7 @@ def _write_ConsumerGroupHeartbeatRequestTopicPartitions_0(items: Iterable[Consum
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
+def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     size = len(data)
     o = new(ConsumerGroupHeartbeatRequest)
     n = data[pos]
@@ -331,6 +336,8 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Consum
     else:
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -365,13 +372,15 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Consum
     else:
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.subscribed_topic_regex = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -429,7 +438,7 @@ def _write_ConsumerGroupHeartbeatRequest_0(o: ConsumerGroupHeartbeatRequest, wri
         write(b"\x00")
 
 
-def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
+def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     size = len(data)
     o = new(ConsumerGroupHeartbeatRequest)
     n = data[pos]
@@ -484,6 +493,8 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[Consum
     else:
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -530,12 +541,14 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[Consum
     else:
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -596,29 +609,32 @@ def _write_ConsumerGroupHeartbeatRequest_1(o: ConsumerGroupHeartbeatRequest, wri
         write(b"\x00")
 
 
-def _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupHeartbeatResponseTopicPartitions], int]:
+def _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupHeartbeatResponseTopicPartitions], int]:
+    few = 17 if budget is None else 0
     found: list[ConsumerGroupHeartbeatResponseTopicPartitions] = []
     for _ in range(count):
         o = new(ConsumerGroupHeartbeatResponseTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ConsumerGroupHeartbeatResponseTopicPartitions_0(items: Iterable[ConsumerGroupHeartbeatResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -630,7 +646,7 @@ def _write_ConsumerGroupHeartbeatResponseTopicPartitions_0(items: Iterable[Consu
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ConsumerGroupHeartbeatResponseAssignment_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupHeartbeatResponseAssignment], int]:
+def _read_ConsumerGroupHeartbeatResponseAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupHeartbeatResponseAssignment], int]:
     size = len(data)
     found: list[ConsumerGroupHeartbeatResponseAssignment] = []
     for _ in range(count):
@@ -644,12 +660,14 @@ def _read_ConsumerGroupHeartbeatResponseAssignment_0(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="topicPartitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -667,7 +685,7 @@ def _write_ConsumerGroupHeartbeatResponseAssignment_0(items: Iterable[ConsumerGr
             write(b"\x00")
 
 
-def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[ConsumerGroupHeartbeatResponse, int]:
+def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupHeartbeatResponse, int]:
     size = len(data)
     o = new(ConsumerGroupHeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -696,15 +714,15 @@ def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Consu
         pos = end
     o.member_epoch, o.heartbeat_interval_ms, n = _read_iib(data, pos)
     pos += 9
-    if n <= 0:
+    if n < 0:
         o.assignment = None
     else:
-        (o.assignment,), pos = _read_ConsumerGroupHeartbeatResponseAssignment_0(data, pos, 1)
+        (o.assignment,), pos = _read_ConsumerGroupHeartbeatResponseAssignment_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -149,7 +150,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupMemberMetadataValueClassicProtocol], int]:
+def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupMemberMetadataValueClassicProtocol], int]:
     size = len(data)
     found: list[ConsumerGroupMemberMetadataValueClassicProtocol] = []
     for _ in range(count):
@@ -176,7 +177,7 @@ def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -197,7 +198,7 @@ def _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(items: Iterable[Con
             write(b"\x00")
 
 
-def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupMemberMetadataValueClassicMemberMetadata], int]:
+def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupMemberMetadataValueClassicMemberMetadata], int]:
     size = len(data)
     found: list[ConsumerGroupMemberMetadataValueClassicMemberMetadata] = []
     for _ in range(count):
@@ -211,12 +212,14 @@ def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, p
             check_length(-1, pos, size, what="supportedProtocols")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="supportedProtocols")
-        o.supported_protocols, pos = _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.supported_protocols, pos = _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -238,9 +241,11 @@ def _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(items: Iterab
             write(b"\x00")
 
 
-def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue, data: bytes, pos: int, count: int) -> int:
+def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 188, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -249,10 +254,10 @@ def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue
         if tag == 0:
             n = data[pos]
             pos += 1
-            if n <= 0:
+            if n == 0:
                 o.classic_member_metadata = None
             else:
-                (o.classic_member_metadata,), pos = _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data, pos, 1)
+                (o.classic_member_metadata,), pos = _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -262,7 +267,7 @@ def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue
     return pos
 
 
-def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupMemberMetadataValue, int]:
+def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupMemberMetadataValue, int]:
     size = len(data)
     o = new(ConsumerGroupMemberMetadataValue)
     n = data[pos]
@@ -316,6 +321,8 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Con
         check_length(-1, pos, size, what="subscribedTopicNames")
     if n > size - pos:
         check_length(n, pos, size, what="subscribedTopicNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.subscribed_topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -357,7 +364,7 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Con
     o.classic_member_metadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata()
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ConsumerGroupMemberMetadataValue_0(o, data, pos, n)
+        pos = _tags_ConsumerGroupMemberMetadataValue_0(o, data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -44,7 +45,7 @@ class ConsumerGroupPartitionMetadataKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupPartitionMetadataKey_0(data: bytes, pos: int) -> tuple[ConsumerGroupPartitionMetadataKey, int]:
+def _read_ConsumerGroupPartitionMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupPartitionMetadataKey, int]:
     size = len(data)
     o = new(ConsumerGroupPartitionMetadataKey)
     n, = _read_h(data, pos)

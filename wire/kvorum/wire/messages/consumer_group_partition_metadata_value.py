@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -121,7 +123,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupPartitionMetadataValuePartitionMetadata], int]:
+def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupPartitionMetadataValuePartitionMetadata], int]:
     size = len(data)
     found: list[ConsumerGroupPartitionMetadataValuePartitionMetadata] = []
     for _ in range(count):
@@ -135,6 +137,8 @@ def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, po
             check_length(-1, pos, size, what="racks")
         if n > size - pos:
             check_length(n, pos, size, what="racks")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.racks = []
         for _ in range(n):
             n = data[pos]
@@ -151,7 +155,7 @@ def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, po
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -177,7 +181,7 @@ def _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(items: Iterabl
             write(b"\x00")
 
 
-def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerGroupPartitionMetadataValueTopicMetadata], int]:
+def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupPartitionMetadataValueTopicMetadata], int]:
     size = len(data)
     found: list[ConsumerGroupPartitionMetadataValueTopicMetadata] = []
     for _ in range(count):
@@ -200,18 +204,22 @@ def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: i
             check_length(-1, pos, size, what="partitionMetadata")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitionMetadata")
-        o.partition_metadata, pos = _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.partition_metadata, pos = _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(items: Iterable[ConsumerGroupPartitionMetadataValueTopicMetadata], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
         if n < 128:
@@ -235,7 +243,7 @@ def _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(items: Iterable[Co
             write(b"\x00")
 
 
-def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
+def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
     size = len(data)
     o = new(ConsumerGroupPartitionMetadataValue)
     n = data[pos]
@@ -247,12 +255,14 @@ def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int) -> tuple[
         check_length(-1, pos, size, what="topics")
     if n * 23 > size - pos:
         check_length(n * 23, pos, size, what="topics")
-    o.topics, pos = _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.topics, pos = _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -49,7 +50,7 @@ class ConsumerGroupRegularExpressionKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupRegularExpressionKey_0(data: bytes, pos: int) -> tuple[ConsumerGroupRegularExpressionKey, int]:
+def _read_ConsumerGroupRegularExpressionKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupRegularExpressionKey, int]:
     size = len(data)
     o = new(ConsumerGroupRegularExpressionKey)
     n, = _read_h(data, pos)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -62,7 +63,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int) -> tuple[ConsumerGroupRegularExpressionValue, int]:
+def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupRegularExpressionValue, int]:
     size = len(data)
     o = new(ConsumerGroupRegularExpressionValue)
     n = data[pos]
@@ -74,6 +75,8 @@ def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int) -> tuple[
         check_length(-1, pos, size, what="topics")
     if n > size - pos:
         check_length(n, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topics = []
     for _ in range(n):
         n = data[pos]
@@ -90,7 +93,7 @@ def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int) -> tuple[
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

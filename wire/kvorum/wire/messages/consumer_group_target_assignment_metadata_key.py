@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -44,7 +45,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerGroupTargetAssignmentMetadataKey_0(data: bytes, pos: int) -> tuple[ConsumerGroupTargetAssignmentMetadataKey, int]:
+def _read_ConsumerGroupTargetAssignmentMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupTargetAssignmentMetadataKey, int]:
     size = len(data)
     o = new(ConsumerGroupTargetAssignmentMetadataKey)
     n, = _read_h(data, pos)

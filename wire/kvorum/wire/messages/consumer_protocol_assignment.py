@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_READERS,
@@ -86,8 +87,9 @@ class ConsumerProtocolAssignment(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerProtocolAssignmentTopicPartition_0(data: bytes, pos: int, count: int) -> tuple[list[ConsumerProtocolAssignmentTopicPartition], int]:
+def _read_ConsumerProtocolAssignmentTopicPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerProtocolAssignmentTopicPartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ConsumerProtocolAssignmentTopicPartition] = []
     for _ in range(count):
         o = new(ConsumerProtocolAssignmentTopicPartition)
@@ -102,10 +104,10 @@ def _read_ConsumerProtocolAssignmentTopicPartition_0(data: bytes, pos: int, coun
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -129,7 +131,7 @@ def _write_ConsumerProtocolAssignmentTopicPartition_0(items: Iterable[ConsumerPr
             no_tags(version)
 
 
-def _read_ConsumerProtocolAssignment_0(data: bytes, pos: int) -> tuple[ConsumerProtocolAssignment, int]:
+def _read_ConsumerProtocolAssignment_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerProtocolAssignment, int]:
     size = len(data)
     o = new(ConsumerProtocolAssignment)
     n, = _read_i(data, pos)
@@ -138,7 +140,9 @@ def _read_ConsumerProtocolAssignment_0(data: bytes, pos: int) -> tuple[ConsumerP
         check_length(-1, pos, size, what="assignedPartitions")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="assignedPartitions")
-    o.assigned_partitions, pos = _read_ConsumerProtocolAssignmentTopicPartition_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.assigned_partitions, pos = _read_ConsumerProtocolAssignmentTopicPartition_0(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
     if n < 0:

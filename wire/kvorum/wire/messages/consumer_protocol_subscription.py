@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_READERS,
@@ -103,8 +104,9 @@ class ConsumerProtocolSubscription(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, count: int) -> tuple[list[ConsumerProtocolSubscriptionTopicPartition], int]:
+def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerProtocolSubscriptionTopicPartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ConsumerProtocolSubscriptionTopicPartition] = []
     for _ in range(count):
         o = new(ConsumerProtocolSubscriptionTopicPartition)
@@ -119,10 +121,10 @@ def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, co
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -146,7 +148,7 @@ def _write_ConsumerProtocolSubscriptionTopicPartition_1(items: Iterable[Consumer
             no_tags(version)
 
 
-def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int) -> tuple[ConsumerProtocolSubscription, int]:
+def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerProtocolSubscription, int]:
     size = len(data)
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
@@ -155,6 +157,8 @@ def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -201,7 +205,7 @@ def _write_ConsumerProtocolSubscription_0(o: ConsumerProtocolSubscription, write
         no_tags(version)
 
 
-def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int) -> tuple[ConsumerProtocolSubscription, int]:
+def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerProtocolSubscription, int]:
     size = len(data)
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
@@ -210,6 +214,8 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -236,7 +242,9 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="ownedPartitions")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="ownedPartitions")
-    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id = -1
     o.rack_id = None
     o.unknown_tagged_fields = None
@@ -267,7 +275,7 @@ def _write_ConsumerProtocolSubscription_1(o: ConsumerProtocolSubscription, write
         no_tags(version)
 
 
-def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int) -> tuple[ConsumerProtocolSubscription, int]:
+def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerProtocolSubscription, int]:
     size = len(data)
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
@@ -276,6 +284,8 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -302,7 +312,9 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="ownedPartitions")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="ownedPartitions")
-    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id, = _read_i(data, pos)
     pos += 4
     o.rack_id = None
@@ -335,7 +347,7 @@ def _write_ConsumerProtocolSubscription_2(o: ConsumerProtocolSubscription, write
     write(_pack_i(o.generation_id))
 
 
-def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int) -> tuple[ConsumerProtocolSubscription, int]:
+def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerProtocolSubscription, int]:
     size = len(data)
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
@@ -344,6 +356,8 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -370,7 +384,9 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int) -> tuple[Consume
         check_length(-1, pos, size, what="ownedPartitions")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="ownedPartitions")
-    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
     if n < 0:

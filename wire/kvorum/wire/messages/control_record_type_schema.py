@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -43,7 +44,7 @@ class ControlRecordTypeSchema(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ControlRecordTypeSchema_0(data: bytes, pos: int) -> tuple[ControlRecordTypeSchema, int]:
+def _read_ControlRecordTypeSchema_0(data: bytes, pos: int, budget: Budget) -> tuple[ControlRecordTypeSchema, int]:
     o = new(ControlRecordTypeSchema)
     o.type, = _read_h(data, pos)
     pos += 2

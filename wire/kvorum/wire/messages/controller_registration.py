@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -187,7 +189,7 @@ class ControllerRegistrationResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ControllerRegistrationRequestFeature_0(data: bytes, pos: int, count: int) -> tuple[list[ControllerRegistrationRequestFeature], int]:
+def _read_ControllerRegistrationRequestFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ControllerRegistrationRequestFeature], int]:
     size = len(data)
     found: list[ControllerRegistrationRequestFeature] = []
     for _ in range(count):
@@ -205,7 +207,7 @@ def _read_ControllerRegistrationRequestFeature_0(data: bytes, pos: int, count: i
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -223,7 +225,7 @@ def _write_ControllerRegistrationRequestFeature_0(items: Iterable[ControllerRegi
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_ControllerRegistrationRequestListener_0(data: bytes, pos: int, count: int) -> tuple[list[ControllerRegistrationRequestListener], int]:
+def _read_ControllerRegistrationRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ControllerRegistrationRequestListener], int]:
     size = len(data)
     found: list[ControllerRegistrationRequestListener] = []
     for _ in range(count):
@@ -250,7 +252,7 @@ def _read_ControllerRegistrationRequestListener_0(data: bytes, pos: int, count: 
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -272,7 +274,7 @@ def _write_ControllerRegistrationRequestListener_0(items: Iterable[ControllerReg
             write(_pack_Hhx(o.port, o.security_protocol))
 
 
-def _read_ControllerRegistrationRequest_0(data: bytes, pos: int) -> tuple[ControllerRegistrationRequest, int]:
+def _read_ControllerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ControllerRegistrationRequest, int]:
     size = len(data)
     o = new(ControllerRegistrationRequest)
     o.controller_id, o.incarnation_id, o.zk_migration_ready, n = _read_i16stB(data, pos)
@@ -284,7 +286,9 @@ def _read_ControllerRegistrationRequest_0(data: bytes, pos: int) -> tuple[Contro
         check_length(-1, pos, size, what="listeners")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="listeners")
-    o.listeners, pos = _read_ControllerRegistrationRequestListener_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.listeners, pos = _read_ControllerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -294,16 +298,20 @@ def _read_ControllerRegistrationRequest_0(data: bytes, pos: int) -> tuple[Contro
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_ControllerRegistrationRequestFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_ControllerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_ControllerRegistrationRequest_0(o: ControllerRegistrationRequest, write: Write, version: int) -> None:
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -324,7 +332,7 @@ def _write_ControllerRegistrationRequest_0(o: ControllerRegistrationRequest, wri
         write(b"\x00")
 
 
-def _read_ControllerRegistrationResponse_0(data: bytes, pos: int) -> tuple[ControllerRegistrationResponse, int]:
+def _read_ControllerRegistrationResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ControllerRegistrationResponse, int]:
     size = len(data)
     o = new(ControllerRegistrationResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -343,7 +351,7 @@ def _read_ControllerRegistrationResponse_0(data: bytes, pos: int) -> tuple[Contr
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -181,7 +182,7 @@ class CreateAclsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_CreateAclsRequestAclCreation_1(data: bytes, pos: int, count: int) -> tuple[list[CreateAclsRequestAclCreation], int]:
+def _read_CreateAclsRequestAclCreation_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateAclsRequestAclCreation], int]:
     size = len(data)
     found: list[CreateAclsRequestAclCreation] = []
     for _ in range(count):
@@ -233,7 +234,7 @@ def _write_CreateAclsRequestAclCreation_1(items: Iterable[CreateAclsRequestAclCr
         write(_pack_bb(o.operation, o.permission_type))
 
 
-def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int) -> tuple[list[CreateAclsRequestAclCreation], int]:
+def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateAclsRequestAclCreation], int]:
     size = len(data)
     found: list[CreateAclsRequestAclCreation] = []
     for _ in range(count):
@@ -269,7 +270,7 @@ def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int) -> t
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -303,7 +304,7 @@ def _write_CreateAclsRequestAclCreation_2(items: Iterable[CreateAclsRequestAclCr
             write(_pack_bbx(o.operation, o.permission_type))
 
 
-def _read_CreateAclsRequest_1(data: bytes, pos: int) -> tuple[CreateAclsRequest, int]:
+def _read_CreateAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsRequest, int]:
     size = len(data)
     o = new(CreateAclsRequest)
     n, = _read_i(data, pos)
@@ -312,7 +313,9 @@ def _read_CreateAclsRequest_1(data: bytes, pos: int) -> tuple[CreateAclsRequest,
         check_length(-1, pos, size, what="creations")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="creations")
-    o.creations, pos = _read_CreateAclsRequestAclCreation_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 444, pos)
+    o.creations, pos = _read_CreateAclsRequestAclCreation_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -327,7 +330,7 @@ def _write_CreateAclsRequest_1(o: CreateAclsRequest, write: Write, version: int)
         no_tags(version)
 
 
-def _read_CreateAclsRequest_2(data: bytes, pos: int) -> tuple[CreateAclsRequest, int]:
+def _read_CreateAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsRequest, int]:
     size = len(data)
     o = new(CreateAclsRequest)
     n = data[pos]
@@ -339,12 +342,14 @@ def _read_CreateAclsRequest_2(data: bytes, pos: int) -> tuple[CreateAclsRequest,
         check_length(-1, pos, size, what="creations")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="creations")
-    o.creations, pos = _read_CreateAclsRequestAclCreation_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 444, pos)
+    o.creations, pos = _read_CreateAclsRequestAclCreation_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -360,7 +365,7 @@ def _write_CreateAclsRequest_2(o: CreateAclsRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_CreateAclsResponseAclCreationResult_1(data: bytes, pos: int, count: int) -> tuple[list[CreateAclsResponseAclCreationResult], int]:
+def _read_CreateAclsResponseAclCreationResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateAclsResponseAclCreationResult], int]:
     size = len(data)
     found: list[CreateAclsResponseAclCreationResult] = []
     for _ in range(count):
@@ -391,7 +396,7 @@ def _write_CreateAclsResponseAclCreationResult_1(items: Iterable[CreateAclsRespo
             no_tags(version)
 
 
-def _read_CreateAclsResponseAclCreationResult_2(data: bytes, pos: int, count: int) -> tuple[list[CreateAclsResponseAclCreationResult], int]:
+def _read_CreateAclsResponseAclCreationResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateAclsResponseAclCreationResult], int]:
     size = len(data)
     found: list[CreateAclsResponseAclCreationResult] = []
     for _ in range(count):
@@ -412,7 +417,7 @@ def _read_CreateAclsResponseAclCreationResult_2(data: bytes, pos: int, count: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -434,7 +439,7 @@ def _write_CreateAclsResponseAclCreationResult_2(items: Iterable[CreateAclsRespo
             write(b"\x00")
 
 
-def _read_CreateAclsResponse_1(data: bytes, pos: int) -> tuple[CreateAclsResponse, int]:
+def _read_CreateAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsResponse, int]:
     size = len(data)
     o = new(CreateAclsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -443,7 +448,9 @@ def _read_CreateAclsResponse_1(data: bytes, pos: int) -> tuple[CreateAclsRespons
         check_length(-1, pos, size, what="results")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
-    o.results, pos = _read_CreateAclsResponseAclCreationResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.results, pos = _read_CreateAclsResponseAclCreationResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -458,7 +465,7 @@ def _write_CreateAclsResponse_1(o: CreateAclsResponse, write: Write, version: in
         no_tags(version)
 
 
-def _read_CreateAclsResponse_2(data: bytes, pos: int) -> tuple[CreateAclsResponse, int]:
+def _read_CreateAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsResponse, int]:
     size = len(data)
     o = new(CreateAclsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -470,12 +477,14 @@ def _read_CreateAclsResponse_2(data: bytes, pos: int) -> tuple[CreateAclsRespons
         check_length(-1, pos, size, what="results")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
-    o.results, pos = _read_CreateAclsResponseAclCreationResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.results, pos = _read_CreateAclsResponseAclCreationResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

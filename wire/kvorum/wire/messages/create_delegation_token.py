@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -189,7 +190,7 @@ class CreateDelegationTokenResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_CreateDelegationTokenRequestCreatableRenewers_1(data: bytes, pos: int, count: int) -> tuple[list[CreateDelegationTokenRequestCreatableRenewers], int]:
+def _read_CreateDelegationTokenRequestCreatableRenewers_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateDelegationTokenRequestCreatableRenewers], int]:
     size = len(data)
     found: list[CreateDelegationTokenRequestCreatableRenewers] = []
     for _ in range(count):
@@ -227,7 +228,7 @@ def _write_CreateDelegationTokenRequestCreatableRenewers_1(items: Iterable[Creat
             no_tags(version)
 
 
-def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int, count: int) -> tuple[list[CreateDelegationTokenRequestCreatableRenewers], int]:
+def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateDelegationTokenRequestCreatableRenewers], int]:
     size = len(data)
     found: list[CreateDelegationTokenRequestCreatableRenewers] = []
     for _ in range(count):
@@ -254,7 +255,7 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int,
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -275,7 +276,7 @@ def _write_CreateDelegationTokenRequestCreatableRenewers_2(items: Iterable[Creat
             write(b"\x00")
 
 
-def _read_CreateDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[CreateDelegationTokenRequest, int]:
+def _read_CreateDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenRequest, int]:
     size = len(data)
     o = new(CreateDelegationTokenRequest)
     n, = _read_i(data, pos)
@@ -284,7 +285,9 @@ def _read_CreateDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[CreateD
         check_length(-1, pos, size, what="renewers")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="renewers")
-    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_1(data, pos, n, budget)
     o.max_lifetime_ms, = _read_q(data, pos)
     pos += 8
     o.owner_principal_type = ''
@@ -308,7 +311,7 @@ def _write_CreateDelegationTokenRequest_1(o: CreateDelegationTokenRequest, write
     write(_pack_q(o.max_lifetime_ms))
 
 
-def _read_CreateDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[CreateDelegationTokenRequest, int]:
+def _read_CreateDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenRequest, int]:
     size = len(data)
     o = new(CreateDelegationTokenRequest)
     n = data[pos]
@@ -320,14 +323,16 @@ def _read_CreateDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[CreateD
         check_length(-1, pos, size, what="renewers")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="renewers")
-    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n, budget)
     o.max_lifetime_ms, n = _read_qB(data, pos)
     pos += 9
     o.owner_principal_type = ''
     o.owner_principal_name = ''
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -348,7 +353,7 @@ def _write_CreateDelegationTokenRequest_2(o: CreateDelegationTokenRequest, write
         write(_pack_qx(o.max_lifetime_ms))
 
 
-def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int) -> tuple[CreateDelegationTokenRequest, int]:
+def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenRequest, int]:
     size = len(data)
     o = new(CreateDelegationTokenRequest)
     n = data[pos]
@@ -384,12 +389,14 @@ def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int) -> tuple[CreateD
         check_length(-1, pos, size, what="renewers")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="renewers")
-    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n, budget)
     o.max_lifetime_ms, n = _read_qB(data, pos)
     pos += 9
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -416,7 +423,7 @@ def _write_CreateDelegationTokenRequest_3(o: CreateDelegationTokenRequest, write
         write(_pack_qx(o.max_lifetime_ms))
 
 
-def _read_CreateDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[CreateDelegationTokenResponse, int]:
+def _read_CreateDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenResponse, int]:
     size = len(data)
     o = new(CreateDelegationTokenResponse)
     o.error_code, n = _read_hh(data, pos)
@@ -481,7 +488,7 @@ def _write_CreateDelegationTokenResponse_1(o: CreateDelegationTokenResponse, wri
     write(_pack_i(o.throttle_time_ms))
 
 
-def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[CreateDelegationTokenResponse, int]:
+def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenResponse, int]:
     size = len(data)
     o = new(CreateDelegationTokenResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -526,7 +533,7 @@ def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[Create
     o.token_requester_principal_name = ''
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -566,7 +573,7 @@ def _write_CreateDelegationTokenResponse_2(o: CreateDelegationTokenResponse, wri
         write(_pack_ix(o.throttle_time_ms))
 
 
-def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[CreateDelegationTokenResponse, int]:
+def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenResponse, int]:
     size = len(data)
     o = new(CreateDelegationTokenResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -627,7 +634,7 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[Create
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

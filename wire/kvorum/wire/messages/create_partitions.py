@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -200,8 +201,9 @@ class CreatePartitionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsAssignment], int]:
+def _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsRequestCreatePartitionsAssignment], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[CreatePartitionsRequestCreatePartitionsAssignment] = []
     for _ in range(count):
         o = new(CreatePartitionsRequestCreatePartitionsAssignment)
@@ -209,10 +211,10 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data: bytes, pos: 
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="brokerIds")
-        if n < 17:
+        if n < few:
             o.broker_ids = list(INT32_READERS[n](data, pos))
         else:
-            o.broker_ids = read_numbers(data, pos, n, "i")
+            o.broker_ids = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -232,23 +234,24 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_0(items: Iterable[C
             no_tags(version)
 
 
-def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsAssignment], int]:
+def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsRequestCreatePartitionsAssignment], int]:
+    few = 17 if budget is None else 0
     found: list[CreatePartitionsRequestCreatePartitionsAssignment] = []
     for _ in range(count):
         o = new(CreatePartitionsRequestCreatePartitionsAssignment)
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.broker_ids, pos = long_int32s(data, pos, n)
+            o.broker_ids, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -265,7 +268,7 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_2(items: Iterable[C
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:
+def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:
     size = len(data)
     found: list[CreatePartitionsRequestCreatePartitionsTopic] = []
     for _ in range(count):
@@ -284,7 +287,9 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, 
         else:
             if n * 4 > size - pos:
                 check_length(n * 4, pos, size, what="assignments")
-            o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 148, pos)
+            o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -305,7 +310,7 @@ def _write_CreatePartitionsRequestCreatePartitionsTopic_0(items: Iterable[Create
             no_tags(version)
 
 
-def _read_CreatePartitionsRequestCreatePartitionsTopic_2(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:
+def _read_CreatePartitionsRequestCreatePartitionsTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:
     size = len(data)
     found: list[CreatePartitionsRequestCreatePartitionsTopic] = []
     for _ in range(count):
@@ -329,12 +334,14 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_2(data: bytes, pos: int, 
         else:
             if n * 2 > size - pos:
                 check_length(n * 2, pos, size, what="assignments")
-            o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 148, pos)
+            o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -360,7 +367,7 @@ def _write_CreatePartitionsRequestCreatePartitionsTopic_2(items: Iterable[Create
             write(b"\x00")
 
 
-def _read_CreatePartitionsRequest_0(data: bytes, pos: int) -> tuple[CreatePartitionsRequest, int]:
+def _read_CreatePartitionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsRequest, int]:
     size = len(data)
     o = new(CreatePartitionsRequest)
     n, = _read_i(data, pos)
@@ -369,7 +376,9 @@ def _read_CreatePartitionsRequest_0(data: bytes, pos: int) -> tuple[CreatePartit
         check_length(-1, pos, size, what="topics")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="topics")
-    o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_0(data, pos, n, budget)
     o.timeout_ms, o.validate_only = _read_it(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -387,7 +396,7 @@ def _write_CreatePartitionsRequest_0(o: CreatePartitionsRequest, write: Write, v
     write(_pack_it(o.timeout_ms, o.validate_only))
 
 
-def _read_CreatePartitionsRequest_2(data: bytes, pos: int) -> tuple[CreatePartitionsRequest, int]:
+def _read_CreatePartitionsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsRequest, int]:
     size = len(data)
     o = new(CreatePartitionsRequest)
     n = data[pos]
@@ -399,12 +408,14 @@ def _read_CreatePartitionsRequest_2(data: bytes, pos: int) -> tuple[CreatePartit
         check_length(-1, pos, size, what="topics")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="topics")
-    o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_2(data, pos, n, budget)
     o.timeout_ms, o.validate_only, n = _read_itB(data, pos)
     pos += 6
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -421,7 +432,7 @@ def _write_CreatePartitionsRequest_2(o: CreatePartitionsRequest, write: Write, v
         write(_pack_itx(o.timeout_ms, o.validate_only))
 
 
-def _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsResponseCreatePartitionsTopicResult], int]:
+def _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsResponseCreatePartitionsTopicResult], int]:
     size = len(data)
     found: list[CreatePartitionsResponseCreatePartitionsTopicResult] = []
     for _ in range(count):
@@ -463,7 +474,7 @@ def _write_CreatePartitionsResponseCreatePartitionsTopicResult_0(items: Iterable
             no_tags(version)
 
 
-def _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data: bytes, pos: int, count: int) -> tuple[list[CreatePartitionsResponseCreatePartitionsTopicResult], int]:
+def _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsResponseCreatePartitionsTopicResult], int]:
     size = len(data)
     found: list[CreatePartitionsResponseCreatePartitionsTopicResult] = []
     for _ in range(count):
@@ -493,7 +504,7 @@ def _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data: bytes, pos
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -519,7 +530,7 @@ def _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(items: Iterable
             write(b"\x00")
 
 
-def _read_CreatePartitionsResponse_0(data: bytes, pos: int) -> tuple[CreatePartitionsResponse, int]:
+def _read_CreatePartitionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsResponse, int]:
     size = len(data)
     o = new(CreatePartitionsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -528,7 +539,9 @@ def _read_CreatePartitionsResponse_0(data: bytes, pos: int) -> tuple[CreateParti
         check_length(-1, pos, size, what="results")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="results")
-    o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -543,7 +556,7 @@ def _write_CreatePartitionsResponse_0(o: CreatePartitionsResponse, write: Write,
         no_tags(version)
 
 
-def _read_CreatePartitionsResponse_2(data: bytes, pos: int) -> tuple[CreatePartitionsResponse, int]:
+def _read_CreatePartitionsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsResponse, int]:
     size = len(data)
     o = new(CreatePartitionsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -555,12 +568,14 @@ def _read_CreatePartitionsResponse_2(data: bytes, pos: int) -> tuple[CreateParti
         check_length(-1, pos, size, what="results")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="results")
-    o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

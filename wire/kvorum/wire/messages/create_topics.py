@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -26,6 +27,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     no_tags,
+    not_a_uuid,
     read_numbers,
     read_tag,
     read_tags,
@@ -321,7 +323,7 @@ class CreateTopicsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_CreateTopicsRequestCreatableTopicConfig_2(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableTopicConfig], int]:
+def _read_CreateTopicsRequestCreatableTopicConfig_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableTopicConfig], int]:
     size = len(data)
     found: list[CreateTopicsRequestCreatableTopicConfig] = []
     for _ in range(count):
@@ -363,7 +365,7 @@ def _write_CreateTopicsRequestCreatableTopicConfig_2(items: Iterable[CreateTopic
             no_tags(version)
 
 
-def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableTopicConfig], int]:
+def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableTopicConfig], int]:
     size = len(data)
     found: list[CreateTopicsRequestCreatableTopicConfig] = []
     for _ in range(count):
@@ -393,7 +395,7 @@ def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -415,8 +417,9 @@ def _write_CreateTopicsRequestCreatableTopicConfig_5(items: Iterable[CreateTopic
             write(b"\x00")
 
 
-def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
+def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[CreateTopicsRequestCreatableReplicaAssignment] = []
     for _ in range(count):
         o = new(CreateTopicsRequestCreatableReplicaAssignment)
@@ -424,10 +427,10 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int,
         pos += 8
         if n < 0:
             check_length(-1, pos, size, what="brokerIds")
-        if n < 17:
+        if n < few:
             o.broker_ids = list(INT32_READERS[n](data, pos))
         else:
-            o.broker_ids = read_numbers(data, pos, n, "i")
+            o.broker_ids = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -448,23 +451,24 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_2(items: Iterable[Creat
             no_tags(version)
 
 
-def _read_CreateTopicsRequestCreatableReplicaAssignment_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
+def _read_CreateTopicsRequestCreatableReplicaAssignment_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
+    few = 17 if budget is None else 0
     found: list[CreateTopicsRequestCreatableReplicaAssignment] = []
     for _ in range(count):
         o = new(CreateTopicsRequestCreatableReplicaAssignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.broker_ids, pos = long_int32s(data, pos, n)
+            o.broker_ids, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -482,7 +486,7 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_5(items: Iterable[Creat
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:
+def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:
     size = len(data)
     found: list[CreateTopicsRequestCreatableTopic] = []
     for _ in range(count):
@@ -500,14 +504,18 @@ def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="assignments")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="assignments")
-        o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_2(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="configs")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="configs")
-        o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -533,7 +541,7 @@ def _write_CreateTopicsRequestCreatableTopic_2(items: Iterable[CreateTopicsReque
             no_tags(version)
 
 
-def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:
+def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:
     size = len(data)
     found: list[CreateTopicsRequestCreatableTopic] = []
     for _ in range(count):
@@ -556,7 +564,9 @@ def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="assignments")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="assignments")
-        o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -566,12 +576,14 @@ def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="configs")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="configs")
-        o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -602,7 +614,7 @@ def _write_CreateTopicsRequestCreatableTopic_5(items: Iterable[CreateTopicsReque
             write(b"\x00")
 
 
-def _read_CreateTopicsRequest_2(data: bytes, pos: int) -> tuple[CreateTopicsRequest, int]:
+def _read_CreateTopicsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsRequest, int]:
     size = len(data)
     o = new(CreateTopicsRequest)
     n, = _read_i(data, pos)
@@ -611,7 +623,9 @@ def _read_CreateTopicsRequest_2(data: bytes, pos: int) -> tuple[CreateTopicsRequ
         check_length(-1, pos, size, what="topics")
     if n * 16 > size - pos:
         check_length(n * 16, pos, size, what="topics")
-    o.topics, pos = _read_CreateTopicsRequestCreatableTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_CreateTopicsRequestCreatableTopic_2(data, pos, n, budget)
     o.timeout_ms, o.validate_only = _read_it(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
@@ -629,7 +643,7 @@ def _write_CreateTopicsRequest_2(o: CreateTopicsRequest, write: Write, version: 
     write(_pack_it(o.timeout_ms, o.validate_only))
 
 
-def _read_CreateTopicsRequest_5(data: bytes, pos: int) -> tuple[CreateTopicsRequest, int]:
+def _read_CreateTopicsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsRequest, int]:
     size = len(data)
     o = new(CreateTopicsRequest)
     n = data[pos]
@@ -641,12 +655,14 @@ def _read_CreateTopicsRequest_5(data: bytes, pos: int) -> tuple[CreateTopicsRequ
         check_length(-1, pos, size, what="topics")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="topics")
-    o.topics, pos = _read_CreateTopicsRequestCreatableTopic_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_CreateTopicsRequestCreatableTopic_5(data, pos, n, budget)
     o.timeout_ms, o.validate_only, n = _read_itB(data, pos)
     pos += 6
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -663,7 +679,7 @@ def _write_CreateTopicsRequest_5(o: CreateTopicsRequest, write: Write, version: 
         write(_pack_itx(o.timeout_ms, o.validate_only))
 
 
-def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsResponseCreatableTopicConfigs], int]:
+def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicConfigs], int]:
     size = len(data)
     found: list[CreateTopicsResponseCreatableTopicConfigs] = []
     for _ in range(count):
@@ -693,7 +709,7 @@ def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, cou
         pos += 4
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -716,7 +732,7 @@ def _write_CreateTopicsResponseCreatableTopicConfigs_5(items: Iterable[CreateTop
             write(_pack_tbtx(o.read_only, o.config_source, o.is_sensitive))
 
 
-def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
+def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
     size = len(data)
     found: list[CreateTopicsResponseCreatableTopicResult] = []
     for _ in range(count):
@@ -763,9 +779,11 @@ def _write_CreateTopicsResponseCreatableTopicResult_2(items: Iterable[CreateTopi
             no_tags(version)
 
 
-def _tags_CreateTopicsResponseCreatableTopicResult_5(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int) -> int:
+def _tags_CreateTopicsResponseCreatableTopicResult_5(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -783,7 +801,7 @@ def _tags_CreateTopicsResponseCreatableTopicResult_5(o: CreateTopicsResponseCrea
     return pos
 
 
-def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
+def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
     size = len(data)
     found: list[CreateTopicsResponseCreatableTopicResult] = []
     for _ in range(count):
@@ -819,14 +837,16 @@ def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, coun
         else:
             if n * 6 > size - pos:
                 check_length(n * 6, pos, size, what="configs")
-            o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 268, pos)
+            o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.topic_config_error_code = 0
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_CreateTopicsResponseCreatableTopicResult_5(o, data, pos, n)
+            pos = _tags_CreateTopicsResponseCreatableTopicResult_5(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -868,9 +888,11 @@ def _write_CreateTopicsResponseCreatableTopicResult_5(items: Iterable[CreateTopi
             write(b"\x00")
 
 
-def _tags_CreateTopicsResponseCreatableTopicResult_7(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int) -> int:
+def _tags_CreateTopicsResponseCreatableTopicResult_7(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -888,7 +910,7 @@ def _tags_CreateTopicsResponseCreatableTopicResult_7(o: CreateTopicsResponseCrea
     return pos
 
 
-def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, count: int) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
+def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
     size = len(data)
     found: list[CreateTopicsResponseCreatableTopicResult] = []
     for _ in range(count):
@@ -924,13 +946,15 @@ def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, coun
         else:
             if n * 6 > size - pos:
                 check_length(n * 6, pos, size, what="configs")
-            o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 268, pos)
+            o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_config_error_code = 0
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_CreateTopicsResponseCreatableTopicResult_7(o, data, pos, n)
+            pos = _tags_CreateTopicsResponseCreatableTopicResult_7(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -941,6 +965,8 @@ def _write_CreateTopicsResponseCreatableTopicResult_7(items: Iterable[CreateTopi
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
@@ -972,7 +998,7 @@ def _write_CreateTopicsResponseCreatableTopicResult_7(items: Iterable[CreateTopi
             write(b"\x00")
 
 
-def _read_CreateTopicsResponse_2(data: bytes, pos: int) -> tuple[CreateTopicsResponse, int]:
+def _read_CreateTopicsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsResponse, int]:
     size = len(data)
     o = new(CreateTopicsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -981,7 +1007,9 @@ def _read_CreateTopicsResponse_2(data: bytes, pos: int) -> tuple[CreateTopicsRes
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -996,7 +1024,7 @@ def _write_CreateTopicsResponse_2(o: CreateTopicsResponse, write: Write, version
         no_tags(version)
 
 
-def _read_CreateTopicsResponse_5(data: bytes, pos: int) -> tuple[CreateTopicsResponse, int]:
+def _read_CreateTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsResponse, int]:
     size = len(data)
     o = new(CreateTopicsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1008,12 +1036,14 @@ def _read_CreateTopicsResponse_5(data: bytes, pos: int) -> tuple[CreateTopicsRes
         check_length(-1, pos, size, what="topics")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="topics")
-    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 428, pos)
+    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1033,7 +1063,7 @@ def _write_CreateTopicsResponse_5(o: CreateTopicsResponse, write: Write, version
         write(b"\x00")
 
 
-def _read_CreateTopicsResponse_7(data: bytes, pos: int) -> tuple[CreateTopicsResponse, int]:
+def _read_CreateTopicsResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsResponse, int]:
     size = len(data)
     o = new(CreateTopicsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1045,12 +1075,14 @@ def _read_CreateTopicsResponse_7(data: bytes, pos: int) -> tuple[CreateTopicsRes
         check_length(-1, pos, size, what="topics")
     if n * 28 > size - pos:
         check_length(n * 28, pos, size, what="topics")
-    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_7(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 492, pos)
+    o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_7(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -59,7 +60,7 @@ class DefaultPrincipalData(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DefaultPrincipalData_0(data: bytes, pos: int) -> tuple[DefaultPrincipalData, int]:
+def _read_DefaultPrincipalData_0(data: bytes, pos: int, budget: Budget) -> tuple[DefaultPrincipalData, int]:
     size = len(data)
     o = new(DefaultPrincipalData)
     n = data[pos]
@@ -84,7 +85,7 @@ def _read_DefaultPrincipalData_0(data: bytes, pos: int) -> tuple[DefaultPrincipa
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -82,7 +83,7 @@ class DelegationTokenRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DelegationTokenRecord_0(data: bytes, pos: int) -> tuple[DelegationTokenRecord, int]:
+def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[DelegationTokenRecord, int]:
     size = len(data)
     o = new(DelegationTokenRecord)
     n = data[pos]
@@ -112,6 +113,8 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int) -> tuple[DelegationToke
         check_length(-1, pos, size, what="renewers")
     if n > size - pos:
         check_length(n, pos, size, what="renewers")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.renewers = []
     for _ in range(n):
         n = data[pos]
@@ -137,7 +140,7 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int) -> tuple[DelegationToke
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -247,7 +248,7 @@ class DeleteAclsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsRequestDeleteAclsFilter], int]:
+def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsRequestDeleteAclsFilter], int]:
     size = len(data)
     found: list[DeleteAclsRequestDeleteAclsFilter] = []
     for _ in range(count):
@@ -311,7 +312,7 @@ def _write_DeleteAclsRequestDeleteAclsFilter_1(items: Iterable[DeleteAclsRequest
         write(_pack_bb(o.operation, o.permission_type))
 
 
-def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsRequestDeleteAclsFilter], int]:
+def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsRequestDeleteAclsFilter], int]:
     size = len(data)
     found: list[DeleteAclsRequestDeleteAclsFilter] = []
     for _ in range(count):
@@ -356,7 +357,7 @@ def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int)
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -393,7 +394,7 @@ def _write_DeleteAclsRequestDeleteAclsFilter_2(items: Iterable[DeleteAclsRequest
             write(_pack_bbx(o.operation, o.permission_type))
 
 
-def _read_DeleteAclsRequest_1(data: bytes, pos: int) -> tuple[DeleteAclsRequest, int]:
+def _read_DeleteAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsRequest, int]:
     size = len(data)
     o = new(DeleteAclsRequest)
     n, = _read_i(data, pos)
@@ -402,7 +403,9 @@ def _read_DeleteAclsRequest_1(data: bytes, pos: int) -> tuple[DeleteAclsRequest,
         check_length(-1, pos, size, what="filters")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="filters")
-    o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 444, pos)
+    o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -417,7 +420,7 @@ def _write_DeleteAclsRequest_1(o: DeleteAclsRequest, write: Write, version: int)
         no_tags(version)
 
 
-def _read_DeleteAclsRequest_2(data: bytes, pos: int) -> tuple[DeleteAclsRequest, int]:
+def _read_DeleteAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsRequest, int]:
     size = len(data)
     o = new(DeleteAclsRequest)
     n = data[pos]
@@ -429,12 +432,14 @@ def _read_DeleteAclsRequest_2(data: bytes, pos: int) -> tuple[DeleteAclsRequest,
         check_length(-1, pos, size, what="filters")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="filters")
-    o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 444, pos)
+    o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -450,7 +455,7 @@ def _write_DeleteAclsRequest_2(o: DeleteAclsRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsResponseDeleteAclsMatchingAcl], int]:
+def _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsMatchingAcl], int]:
     size = len(data)
     found: list[DeleteAclsResponseDeleteAclsMatchingAcl] = []
     for _ in range(count):
@@ -517,7 +522,7 @@ def _write_DeleteAclsResponseDeleteAclsMatchingAcl_1(items: Iterable[DeleteAclsR
         write(_pack_bb(o.operation, o.permission_type))
 
 
-def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsResponseDeleteAclsMatchingAcl], int]:
+def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsMatchingAcl], int]:
     size = len(data)
     found: list[DeleteAclsResponseDeleteAclsMatchingAcl] = []
     for _ in range(count):
@@ -565,7 +570,7 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -608,7 +613,7 @@ def _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(items: Iterable[DeleteAclsR
             write(_pack_bbx(o.operation, o.permission_type))
 
 
-def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsResponseDeleteAclsFilterResult], int]:
+def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsFilterResult], int]:
     size = len(data)
     found: list[DeleteAclsResponseDeleteAclsFilterResult] = []
     for _ in range(count):
@@ -629,7 +634,9 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="matchingAcls")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="matchingAcls")
-        o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 556, pos)
+        o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -651,7 +658,7 @@ def _write_DeleteAclsResponseDeleteAclsFilterResult_1(items: Iterable[DeleteAcls
             no_tags(version)
 
 
-def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteAclsResponseDeleteAclsFilterResult], int]:
+def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsFilterResult], int]:
     size = len(data)
     found: list[DeleteAclsResponseDeleteAclsFilterResult] = []
     for _ in range(count):
@@ -677,12 +684,14 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="matchingAcls")
         if n * 11 > size - pos:
             check_length(n * 11, pos, size, what="matchingAcls")
-        o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 556, pos)
+        o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -709,7 +718,7 @@ def _write_DeleteAclsResponseDeleteAclsFilterResult_2(items: Iterable[DeleteAcls
             write(b"\x00")
 
 
-def _read_DeleteAclsResponse_1(data: bytes, pos: int) -> tuple[DeleteAclsResponse, int]:
+def _read_DeleteAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsResponse, int]:
     size = len(data)
     o = new(DeleteAclsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -718,7 +727,9 @@ def _read_DeleteAclsResponse_1(data: bytes, pos: int) -> tuple[DeleteAclsRespons
         check_length(-1, pos, size, what="filterResults")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="filterResults")
-    o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -733,7 +744,7 @@ def _write_DeleteAclsResponse_1(o: DeleteAclsResponse, write: Write, version: in
         no_tags(version)
 
 
-def _read_DeleteAclsResponse_2(data: bytes, pos: int) -> tuple[DeleteAclsResponse, int]:
+def _read_DeleteAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsResponse, int]:
     size = len(data)
     o = new(DeleteAclsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -745,12 +756,14 @@ def _read_DeleteAclsResponse_2(data: bytes, pos: int) -> tuple[DeleteAclsRespons
         check_length(-1, pos, size, what="filterResults")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="filterResults")
-    o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

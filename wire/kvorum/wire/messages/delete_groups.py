@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -119,7 +120,7 @@ class DeleteGroupsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteGroupsRequest_0(data: bytes, pos: int) -> tuple[DeleteGroupsRequest, int]:
+def _read_DeleteGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsRequest, int]:
     size = len(data)
     o = new(DeleteGroupsRequest)
     n, = _read_i(data, pos)
@@ -128,6 +129,8 @@ def _read_DeleteGroupsRequest_0(data: bytes, pos: int) -> tuple[DeleteGroupsRequ
         check_length(-1, pos, size, what="groupsNames")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="groupsNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.groups_names = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -156,7 +159,7 @@ def _write_DeleteGroupsRequest_0(o: DeleteGroupsRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_DeleteGroupsRequest_2(data: bytes, pos: int) -> tuple[DeleteGroupsRequest, int]:
+def _read_DeleteGroupsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsRequest, int]:
     size = len(data)
     o = new(DeleteGroupsRequest)
     n = data[pos]
@@ -168,6 +171,8 @@ def _read_DeleteGroupsRequest_2(data: bytes, pos: int) -> tuple[DeleteGroupsRequ
         check_length(-1, pos, size, what="groupsNames")
     if n > size - pos:
         check_length(n, pos, size, what="groupsNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.groups_names = []
     for _ in range(n):
         n = data[pos]
@@ -184,7 +189,7 @@ def _read_DeleteGroupsRequest_2(data: bytes, pos: int) -> tuple[DeleteGroupsRequ
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -204,7 +209,7 @@ def _write_DeleteGroupsRequest_2(o: DeleteGroupsRequest, write: Write, version: 
         write(b"\x00")
 
 
-def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
+def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
     size = len(data)
     found: list[DeleteGroupsResponseDeletableGroupResult] = []
     for _ in range(count):
@@ -234,7 +239,7 @@ def _write_DeleteGroupsResponseDeletableGroupResult_0(items: Iterable[DeleteGrou
         write(_pack_h(o.error_code))
 
 
-def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
+def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
     size = len(data)
     found: list[DeleteGroupsResponseDeletableGroupResult] = []
     for _ in range(count):
@@ -252,7 +257,7 @@ def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, coun
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -270,7 +275,7 @@ def _write_DeleteGroupsResponseDeletableGroupResult_2(items: Iterable[DeleteGrou
             write(_pack_hx(o.error_code))
 
 
-def _read_DeleteGroupsResponse_0(data: bytes, pos: int) -> tuple[DeleteGroupsResponse, int]:
+def _read_DeleteGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
     size = len(data)
     o = new(DeleteGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -279,7 +284,9 @@ def _read_DeleteGroupsResponse_0(data: bytes, pos: int) -> tuple[DeleteGroupsRes
         check_length(-1, pos, size, what="results")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
-    o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -294,7 +301,7 @@ def _write_DeleteGroupsResponse_0(o: DeleteGroupsResponse, write: Write, version
         no_tags(version)
 
 
-def _read_DeleteGroupsResponse_2(data: bytes, pos: int) -> tuple[DeleteGroupsResponse, int]:
+def _read_DeleteGroupsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
     size = len(data)
     o = new(DeleteGroupsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -306,12 +313,14 @@ def _read_DeleteGroupsResponse_2(data: bytes, pos: int) -> tuple[DeleteGroupsRes
         check_length(-1, pos, size, what="results")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
-    o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -214,7 +215,7 @@ class DeleteRecordsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteRecordsRequestDeleteRecordsPartition_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
+def _read_DeleteRecordsRequestDeleteRecordsPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
     found: list[DeleteRecordsRequestDeleteRecordsPartition] = []
     for _ in range(count):
         o = new(DeleteRecordsRequestDeleteRecordsPartition)
@@ -232,7 +233,7 @@ def _write_DeleteRecordsRequestDeleteRecordsPartition_0(items: Iterable[DeleteRe
         write(_pack_iq(o.partition_index, o.offset))
 
 
-def _read_DeleteRecordsRequestDeleteRecordsPartition_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
+def _read_DeleteRecordsRequestDeleteRecordsPartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsRequestDeleteRecordsPartition], int]:
     found: list[DeleteRecordsRequestDeleteRecordsPartition] = []
     for _ in range(count):
         o = new(DeleteRecordsRequestDeleteRecordsPartition)
@@ -240,7 +241,7 @@ def _read_DeleteRecordsRequestDeleteRecordsPartition_2(data: bytes, pos: int, co
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -254,7 +255,7 @@ def _write_DeleteRecordsRequestDeleteRecordsPartition_2(items: Iterable[DeleteRe
             write(_pack_iqx(o.partition_index, o.offset))
 
 
-def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsTopic], int]:
+def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsRequestDeleteRecordsTopic], int]:
     size = len(data)
     found: list[DeleteRecordsRequestDeleteRecordsTopic] = []
     for _ in range(count):
@@ -272,7 +273,9 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="partitions")
         if n * 12 > size - pos:
             check_length(n * 12, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 156, pos)
+        o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -293,7 +296,7 @@ def _write_DeleteRecordsRequestDeleteRecordsTopic_0(items: Iterable[DeleteRecord
             no_tags(version)
 
 
-def _read_DeleteRecordsRequestDeleteRecordsTopic_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsRequestDeleteRecordsTopic], int]:
+def _read_DeleteRecordsRequestDeleteRecordsTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsRequestDeleteRecordsTopic], int]:
     size = len(data)
     found: list[DeleteRecordsRequestDeleteRecordsTopic] = []
     for _ in range(count):
@@ -316,12 +319,14 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_2(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="partitions")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 156, pos)
+        o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -343,7 +348,7 @@ def _write_DeleteRecordsRequestDeleteRecordsTopic_2(items: Iterable[DeleteRecord
             write(b"\x00")
 
 
-def _read_DeleteRecordsRequest_0(data: bytes, pos: int) -> tuple[DeleteRecordsRequest, int]:
+def _read_DeleteRecordsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsRequest, int]:
     size = len(data)
     o = new(DeleteRecordsRequest)
     n, = _read_i(data, pos)
@@ -352,7 +357,9 @@ def _read_DeleteRecordsRequest_0(data: bytes, pos: int) -> tuple[DeleteRecordsRe
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -370,7 +377,7 @@ def _write_DeleteRecordsRequest_0(o: DeleteRecordsRequest, write: Write, version
     write(_pack_i(o.timeout_ms))
 
 
-def _read_DeleteRecordsRequest_2(data: bytes, pos: int) -> tuple[DeleteRecordsRequest, int]:
+def _read_DeleteRecordsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsRequest, int]:
     size = len(data)
     o = new(DeleteRecordsRequest)
     n = data[pos]
@@ -382,12 +389,14 @@ def _read_DeleteRecordsRequest_2(data: bytes, pos: int) -> tuple[DeleteRecordsRe
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_2(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -404,7 +413,7 @@ def _write_DeleteRecordsRequest_2(o: DeleteRecordsRequest, write: Write, version
         write(_pack_ix(o.timeout_ms))
 
 
-def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
+def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
     found: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
     for _ in range(count):
         o = new(DeleteRecordsResponseDeleteRecordsPartitionResult)
@@ -422,7 +431,7 @@ def _write_DeleteRecordsResponseDeleteRecordsPartitionResult_0(items: Iterable[D
         write(_pack_iqh(o.partition_index, o.low_watermark, o.error_code))
 
 
-def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
+def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
     found: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
     for _ in range(count):
         o = new(DeleteRecordsResponseDeleteRecordsPartitionResult)
@@ -430,7 +439,7 @@ def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data: bytes, pos: 
         pos += 15
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -444,7 +453,7 @@ def _write_DeleteRecordsResponseDeleteRecordsPartitionResult_2(items: Iterable[D
             write(_pack_iqhx(o.partition_index, o.low_watermark, o.error_code))
 
 
-def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsTopicResult], int]:
+def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsTopicResult], int]:
     size = len(data)
     found: list[DeleteRecordsResponseDeleteRecordsTopicResult] = []
     for _ in range(count):
@@ -462,7 +471,9 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int,
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -483,7 +494,7 @@ def _write_DeleteRecordsResponseDeleteRecordsTopicResult_0(items: Iterable[Delet
             no_tags(version)
 
 
-def _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data: bytes, pos: int, count: int) -> tuple[list[DeleteRecordsResponseDeleteRecordsTopicResult], int]:
+def _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsTopicResult], int]:
     size = len(data)
     found: list[DeleteRecordsResponseDeleteRecordsTopicResult] = []
     for _ in range(count):
@@ -506,12 +517,14 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data: bytes, pos: int,
             check_length(-1, pos, size, what="partitions")
         if n * 15 > size - pos:
             check_length(n * 15, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -533,7 +546,7 @@ def _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(items: Iterable[Delet
             write(b"\x00")
 
 
-def _read_DeleteRecordsResponse_0(data: bytes, pos: int) -> tuple[DeleteRecordsResponse, int]:
+def _read_DeleteRecordsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsResponse, int]:
     size = len(data)
     o = new(DeleteRecordsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -542,7 +555,9 @@ def _read_DeleteRecordsResponse_0(data: bytes, pos: int) -> tuple[DeleteRecordsR
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -557,7 +572,7 @@ def _write_DeleteRecordsResponse_0(o: DeleteRecordsResponse, write: Write, versi
         no_tags(version)
 
 
-def _read_DeleteRecordsResponse_2(data: bytes, pos: int) -> tuple[DeleteRecordsResponse, int]:
+def _read_DeleteRecordsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsResponse, int]:
     size = len(data)
     o = new(DeleteRecordsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -569,12 +584,14 @@ def _read_DeleteRecordsResponse_2(data: bytes, pos: int) -> tuple[DeleteRecordsR
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

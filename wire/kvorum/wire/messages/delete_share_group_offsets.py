@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -167,7 +169,7 @@ class DeleteShareGroupOffsetsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupOffsetsRequestTopic], int]:
+def _read_DeleteShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupOffsetsRequestTopic], int]:
     size = len(data)
     found: list[DeleteShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
@@ -185,7 +187,7 @@ def _read_DeleteShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -202,7 +204,7 @@ def _write_DeleteShareGroupOffsetsRequestTopic_0(items: Iterable[DeleteShareGrou
             write(b"\x00")
 
 
-def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[DeleteShareGroupOffsetsRequest, int]:
+def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupOffsetsRequest, int]:
     size = len(data)
     o = new(DeleteShareGroupOffsetsRequest)
     n = data[pos]
@@ -223,12 +225,14 @@ def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[Delet
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
-    o.topics, pos = _read_DeleteShareGroupOffsetsRequestTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 140, pos)
+    o.topics, pos = _read_DeleteShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -248,7 +252,7 @@ def _write_DeleteShareGroupOffsetsRequest_0(o: DeleteShareGroupOffsetsRequest, w
         write(b"\x00")
 
 
-def _read_DeleteShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupOffsetsResponseTopic], int]:
+def _read_DeleteShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupOffsetsResponseTopic], int]:
     size = len(data)
     found: list[DeleteShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
@@ -278,7 +282,7 @@ def _read_DeleteShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -289,6 +293,8 @@ def _write_DeleteShareGroupOffsetsResponseTopic_0(items: Iterable[DeleteShareGro
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
@@ -304,7 +310,7 @@ def _write_DeleteShareGroupOffsetsResponseTopic_0(items: Iterable[DeleteShareGro
             write(b"\x00")
 
 
-def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[DeleteShareGroupOffsetsResponse, int]:
+def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupOffsetsResponse, int]:
     size = len(data)
     o = new(DeleteShareGroupOffsetsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -328,12 +334,14 @@ def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[Dele
         check_length(-1, pos, size, what="responses")
     if n * 21 > size - pos:
         check_length(n * 21, pos, size, what="responses")
-    o.responses, pos = _read_DeleteShareGroupOffsetsResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 324, pos)
+    o.responses, pos = _read_DeleteShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

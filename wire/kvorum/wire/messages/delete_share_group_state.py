@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -196,7 +198,7 @@ class DeleteShareGroupStateResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupStateRequestPartitionData], int]:
+def _read_DeleteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateRequestPartitionData], int]:
     found: list[DeleteShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(DeleteShareGroupStateRequestPartitionData)
@@ -204,7 +206,7 @@ def _read_DeleteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, cou
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -218,7 +220,7 @@ def _write_DeleteShareGroupStateRequestPartitionData_0(items: Iterable[DeleteSha
             write(_pack_ix(o.partition))
 
 
-def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupStateRequestDeleteStateData], int]:
+def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateRequestDeleteStateData], int]:
     size = len(data)
     found: list[DeleteShareGroupStateRequestDeleteStateData] = []
     for _ in range(count):
@@ -232,18 +234,22 @@ def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteShareGroupStateRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 108, pos)
+        o.partitions, pos = _read_DeleteShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_DeleteShareGroupStateRequestDeleteStateData_0(items: Iterable[DeleteShareGroupStateRequestDeleteStateData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -259,7 +265,7 @@ def _write_DeleteShareGroupStateRequestDeleteStateData_0(items: Iterable[DeleteS
             write(b"\x00")
 
 
-def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[DeleteShareGroupStateRequest, int]:
+def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupStateRequest, int]:
     size = len(data)
     o = new(DeleteShareGroupStateRequest)
     n = data[pos]
@@ -280,12 +286,14 @@ def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[DeleteS
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_DeleteShareGroupStateRequestDeleteStateData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DeleteShareGroupStateRequestDeleteStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -305,7 +313,7 @@ def _write_DeleteShareGroupStateRequest_0(o: DeleteShareGroupStateRequest, write
         write(b"\x00")
 
 
-def _read_DeleteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupStateResponsePartitionResult], int]:
+def _read_DeleteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateResponsePartitionResult], int]:
     size = len(data)
     found: list[DeleteShareGroupStateResponsePartitionResult] = []
     for _ in range(count):
@@ -326,7 +334,7 @@ def _read_DeleteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, 
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -348,7 +356,7 @@ def _write_DeleteShareGroupStateResponsePartitionResult_0(items: Iterable[Delete
             write(b"\x00")
 
 
-def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int, count: int) -> tuple[list[DeleteShareGroupStateResponseDeleteStateResult], int]:
+def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateResponseDeleteStateResult], int]:
     size = len(data)
     found: list[DeleteShareGroupStateResponseDeleteStateResult] = []
     for _ in range(count):
@@ -362,18 +370,22 @@ def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_DeleteShareGroupStateResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partitions, pos = _read_DeleteShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_DeleteShareGroupStateResponseDeleteStateResult_0(items: Iterable[DeleteShareGroupStateResponseDeleteStateResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -389,7 +401,7 @@ def _write_DeleteShareGroupStateResponseDeleteStateResult_0(items: Iterable[Dele
             write(b"\x00")
 
 
-def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[DeleteShareGroupStateResponse, int]:
+def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupStateResponse, int]:
     size = len(data)
     o = new(DeleteShareGroupStateResponse)
     n = data[pos]
@@ -401,12 +413,14 @@ def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[Delete
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_DeleteShareGroupStateResponseDeleteStateResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_DeleteShareGroupStateResponseDeleteStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

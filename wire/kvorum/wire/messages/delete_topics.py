@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     null_field,
     read_tags,
     string_length,
@@ -176,7 +178,7 @@ class DeleteTopicsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DeleteTopicsRequestDeleteTopicState_6(data: bytes, pos: int, count: int) -> tuple[list[DeleteTopicsRequestDeleteTopicState], int]:
+def _read_DeleteTopicsRequestDeleteTopicState_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsRequestDeleteTopicState], int]:
     size = len(data)
     found: list[DeleteTopicsRequestDeleteTopicState] = []
     for _ in range(count):
@@ -197,7 +199,7 @@ def _read_DeleteTopicsRequestDeleteTopicState_6(data: bytes, pos: int, count: in
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -209,6 +211,8 @@ def _write_DeleteTopicsRequestDeleteTopicState_6(items: Iterable[DeleteTopicsReq
         n = 0 if name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         if o.unknown_tagged_fields:
             write(_pack_16s(o.topic_id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -216,7 +220,7 @@ def _write_DeleteTopicsRequestDeleteTopicState_6(items: Iterable[DeleteTopicsReq
             write(_pack_16sx(o.topic_id))
 
 
-def _read_DeleteTopicsRequest_1(data: bytes, pos: int) -> tuple[DeleteTopicsRequest, int]:
+def _read_DeleteTopicsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsRequest, int]:
     size = len(data)
     o = new(DeleteTopicsRequest)
     n, = _read_i(data, pos)
@@ -225,6 +229,8 @@ def _read_DeleteTopicsRequest_1(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
         check_length(-1, pos, size, what="topicNames")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topicNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topic_names = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -259,7 +265,7 @@ def _write_DeleteTopicsRequest_1(o: DeleteTopicsRequest, write: Write, version: 
     write(_pack_i(o.timeout_ms))
 
 
-def _read_DeleteTopicsRequest_4(data: bytes, pos: int) -> tuple[DeleteTopicsRequest, int]:
+def _read_DeleteTopicsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsRequest, int]:
     size = len(data)
     o = new(DeleteTopicsRequest)
     n = data[pos]
@@ -271,6 +277,8 @@ def _read_DeleteTopicsRequest_4(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
         check_length(-1, pos, size, what="topicNames")
     if n > size - pos:
         check_length(n, pos, size, what="topicNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -288,7 +296,7 @@ def _read_DeleteTopicsRequest_4(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
     o.topics = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -311,7 +319,7 @@ def _write_DeleteTopicsRequest_4(o: DeleteTopicsRequest, write: Write, version: 
         write(_pack_ix(o.timeout_ms))
 
 
-def _read_DeleteTopicsRequest_6(data: bytes, pos: int) -> tuple[DeleteTopicsRequest, int]:
+def _read_DeleteTopicsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsRequest, int]:
     size = len(data)
     o = new(DeleteTopicsRequest)
     n = data[pos]
@@ -323,13 +331,15 @@ def _read_DeleteTopicsRequest_6(data: bytes, pos: int) -> tuple[DeleteTopicsRequ
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_DeleteTopicsRequestDeleteTopicState_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.topics, pos = _read_DeleteTopicsRequestDeleteTopicState_6(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
     o.topic_names = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -346,7 +356,7 @@ def _write_DeleteTopicsRequest_6(o: DeleteTopicsRequest, write: Write, version: 
         write(_pack_ix(o.timeout_ms))
 
 
-def _read_DeleteTopicsResponseDeletableTopicResult_1(data: bytes, pos: int, count: int) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
+def _read_DeleteTopicsResponseDeletableTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
     size = len(data)
     found: list[DeleteTopicsResponseDeletableTopicResult] = []
     for _ in range(count):
@@ -380,7 +390,7 @@ def _write_DeleteTopicsResponseDeletableTopicResult_1(items: Iterable[DeleteTopi
         write(_pack_h(o.error_code))
 
 
-def _read_DeleteTopicsResponseDeletableTopicResult_4(data: bytes, pos: int, count: int) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
+def _read_DeleteTopicsResponseDeletableTopicResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
     size = len(data)
     found: list[DeleteTopicsResponseDeletableTopicResult] = []
     for _ in range(count):
@@ -400,7 +410,7 @@ def _read_DeleteTopicsResponseDeletableTopicResult_4(data: bytes, pos: int, coun
         o.error_message = None
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -420,7 +430,7 @@ def _write_DeleteTopicsResponseDeletableTopicResult_4(items: Iterable[DeleteTopi
             write(_pack_hx(o.error_code))
 
 
-def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, count: int) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
+def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
     size = len(data)
     found: list[DeleteTopicsResponseDeletableTopicResult] = []
     for _ in range(count):
@@ -451,7 +461,7 @@ def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, coun
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -479,7 +489,7 @@ def _write_DeleteTopicsResponseDeletableTopicResult_5(items: Iterable[DeleteTopi
             write(b"\x00")
 
 
-def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, count: int) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
+def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
     size = len(data)
     found: list[DeleteTopicsResponseDeletableTopicResult] = []
     for _ in range(count):
@@ -512,7 +522,7 @@ def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, coun
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -524,6 +534,8 @@ def _write_DeleteTopicsResponseDeletableTopicResult_6(items: Iterable[DeleteTopi
         n = 0 if name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
@@ -539,7 +551,7 @@ def _write_DeleteTopicsResponseDeletableTopicResult_6(items: Iterable[DeleteTopi
             write(b"\x00")
 
 
-def _read_DeleteTopicsResponse_1(data: bytes, pos: int) -> tuple[DeleteTopicsResponse, int]:
+def _read_DeleteTopicsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
     size = len(data)
     o = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -548,7 +560,9 @@ def _read_DeleteTopicsResponse_1(data: bytes, pos: int) -> tuple[DeleteTopicsRes
         check_length(-1, pos, size, what="responses")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="responses")
-    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -563,7 +577,7 @@ def _write_DeleteTopicsResponse_1(o: DeleteTopicsResponse, write: Write, version
         no_tags(version)
 
 
-def _read_DeleteTopicsResponse_4(data: bytes, pos: int) -> tuple[DeleteTopicsResponse, int]:
+def _read_DeleteTopicsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
     size = len(data)
     o = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -575,12 +589,14 @@ def _read_DeleteTopicsResponse_4(data: bytes, pos: int) -> tuple[DeleteTopicsRes
         check_length(-1, pos, size, what="responses")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="responses")
-    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -600,7 +616,7 @@ def _write_DeleteTopicsResponse_4(o: DeleteTopicsResponse, write: Write, version
         write(b"\x00")
 
 
-def _read_DeleteTopicsResponse_5(data: bytes, pos: int) -> tuple[DeleteTopicsResponse, int]:
+def _read_DeleteTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
     size = len(data)
     o = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -612,12 +628,14 @@ def _read_DeleteTopicsResponse_5(data: bytes, pos: int) -> tuple[DeleteTopicsRes
         check_length(-1, pos, size, what="responses")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="responses")
-    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -637,7 +655,7 @@ def _write_DeleteTopicsResponse_5(o: DeleteTopicsResponse, write: Write, version
         write(b"\x00")
 
 
-def _read_DeleteTopicsResponse_6(data: bytes, pos: int) -> tuple[DeleteTopicsResponse, int]:
+def _read_DeleteTopicsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
     size = len(data)
     o = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -649,12 +667,14 @@ def _read_DeleteTopicsResponse_6(data: bytes, pos: int) -> tuple[DeleteTopicsRes
         check_length(-1, pos, size, what="responses")
     if n * 21 > size - pos:
         check_length(n * 21, pos, size, what="responses")
-    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 324, pos)
+    o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -215,7 +216,7 @@ class DescribeAclsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeAclsRequest_1(data: bytes, pos: int) -> tuple[DescribeAclsRequest, int]:
+def _read_DescribeAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeAclsRequest, int]:
     size = len(data)
     o = new(DescribeAclsRequest)
     o.resource_type_filter, n = _read_bh(data, pos)
@@ -275,7 +276,7 @@ def _write_DescribeAclsRequest_1(o: DescribeAclsRequest, write: Write, version: 
     write(_pack_bb(o.operation, o.permission_type))
 
 
-def _read_DescribeAclsRequest_2(data: bytes, pos: int) -> tuple[DescribeAclsRequest, int]:
+def _read_DescribeAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeAclsRequest, int]:
     size = len(data)
     o = new(DescribeAclsRequest)
     o.resource_type_filter, n = _read_bB(data, pos)
@@ -318,7 +319,7 @@ def _read_DescribeAclsRequest_2(data: bytes, pos: int) -> tuple[DescribeAclsRequ
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -353,7 +354,7 @@ def _write_DescribeAclsRequest_2(o: DescribeAclsRequest, write: Write, version: 
         write(_pack_bbx(o.operation, o.permission_type))
 
 
-def _read_DescribeAclsResponseAclDescription_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeAclsResponseAclDescription], int]:
+def _read_DescribeAclsResponseAclDescription_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseAclDescription], int]:
     size = len(data)
     found: list[DescribeAclsResponseAclDescription] = []
     for _ in range(count):
@@ -394,7 +395,7 @@ def _write_DescribeAclsResponseAclDescription_1(items: Iterable[DescribeAclsResp
         write(_pack_bb(o.operation, o.permission_type))
 
 
-def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeAclsResponseAclDescription], int]:
+def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseAclDescription], int]:
     size = len(data)
     found: list[DescribeAclsResponseAclDescription] = []
     for _ in range(count):
@@ -421,7 +422,7 @@ def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -443,7 +444,7 @@ def _write_DescribeAclsResponseAclDescription_2(items: Iterable[DescribeAclsResp
             write(_pack_bbx(o.operation, o.permission_type))
 
 
-def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeAclsResponseDescribeAclsResource], int]:
+def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseDescribeAclsResource], int]:
     size = len(data)
     found: list[DescribeAclsResponseDescribeAclsResource] = []
     for _ in range(count):
@@ -461,7 +462,9 @@ def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="acls")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="acls")
-        o.acls, pos = _read_DescribeAclsResponseAclDescription_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.acls, pos = _read_DescribeAclsResponseAclDescription_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -482,7 +485,7 @@ def _write_DescribeAclsResponseDescribeAclsResource_1(items: Iterable[DescribeAc
             no_tags(version)
 
 
-def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeAclsResponseDescribeAclsResource], int]:
+def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseDescribeAclsResource], int]:
     size = len(data)
     found: list[DescribeAclsResponseDescribeAclsResource] = []
     for _ in range(count):
@@ -505,12 +508,14 @@ def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="acls")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="acls")
-        o.acls, pos = _read_DescribeAclsResponseAclDescription_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.acls, pos = _read_DescribeAclsResponseAclDescription_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -540,7 +545,7 @@ def _write_DescribeAclsResponseDescribeAclsResource_2(items: Iterable[DescribeAc
             write(b"\x00")
 
 
-def _read_DescribeAclsResponse_1(data: bytes, pos: int) -> tuple[DescribeAclsResponse, int]:
+def _read_DescribeAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeAclsResponse, int]:
     size = len(data)
     o = new(DescribeAclsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihh(data, pos)
@@ -559,7 +564,9 @@ def _read_DescribeAclsResponse_1(data: bytes, pos: int) -> tuple[DescribeAclsRes
         check_length(-1, pos, size, what="resources")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="resources")
-    o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 300, pos)
+    o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -579,7 +586,7 @@ def _write_DescribeAclsResponse_1(o: DescribeAclsResponse, write: Write, version
         no_tags(version)
 
 
-def _read_DescribeAclsResponse_2(data: bytes, pos: int) -> tuple[DescribeAclsResponse, int]:
+def _read_DescribeAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeAclsResponse, int]:
     size = len(data)
     o = new(DescribeAclsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -603,12 +610,14 @@ def _read_DescribeAclsResponse_2(data: bytes, pos: int) -> tuple[DescribeAclsRes
         check_length(-1, pos, size, what="resources")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="resources")
-    o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 300, pos)
+    o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -229,7 +230,7 @@ class DescribeClientQuotasResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeClientQuotasRequestComponentData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasRequestComponentData], int]:
+def _read_DescribeClientQuotasRequestComponentData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasRequestComponentData], int]:
     size = len(data)
     found: list[DescribeClientQuotasRequestComponentData] = []
     for _ in range(count):
@@ -271,7 +272,7 @@ def _write_DescribeClientQuotasRequestComponentData_0(items: Iterable[DescribeCl
             no_tags(version)
 
 
-def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasRequestComponentData], int]:
+def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasRequestComponentData], int]:
     size = len(data)
     found: list[DescribeClientQuotasRequestComponentData] = []
     for _ in range(count):
@@ -301,7 +302,7 @@ def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, coun
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -327,7 +328,7 @@ def _write_DescribeClientQuotasRequestComponentData_1(items: Iterable[DescribeCl
             write(b"\x00")
 
 
-def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int) -> tuple[DescribeClientQuotasRequest, int]:
+def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasRequest, int]:
     size = len(data)
     o = new(DescribeClientQuotasRequest)
     n, = _read_i(data, pos)
@@ -336,7 +337,9 @@ def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int) -> tuple[Describe
         check_length(-1, pos, size, what="components")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="components")
-    o.components, pos = _read_DescribeClientQuotasRequestComponentData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.components, pos = _read_DescribeClientQuotasRequestComponentData_0(data, pos, n, budget)
     o.strict, = _read_t(data, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -354,7 +357,7 @@ def _write_DescribeClientQuotasRequest_0(o: DescribeClientQuotasRequest, write: 
     write(_pack_t(o.strict))
 
 
-def _read_DescribeClientQuotasRequest_1(data: bytes, pos: int) -> tuple[DescribeClientQuotasRequest, int]:
+def _read_DescribeClientQuotasRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasRequest, int]:
     size = len(data)
     o = new(DescribeClientQuotasRequest)
     n = data[pos]
@@ -366,12 +369,14 @@ def _read_DescribeClientQuotasRequest_1(data: bytes, pos: int) -> tuple[Describe
         check_length(-1, pos, size, what="components")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="components")
-    o.components, pos = _read_DescribeClientQuotasRequestComponentData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.components, pos = _read_DescribeClientQuotasRequestComponentData_1(data, pos, n, budget)
     o.strict, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -388,7 +393,7 @@ def _write_DescribeClientQuotasRequest_1(o: DescribeClientQuotasRequest, write: 
         write(_pack_tx(o.strict))
 
 
-def _read_DescribeClientQuotasResponseValueData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseValueData], int]:
+def _read_DescribeClientQuotasResponseValueData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseValueData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseValueData] = []
     for _ in range(count):
@@ -418,7 +423,7 @@ def _write_DescribeClientQuotasResponseValueData_0(items: Iterable[DescribeClien
         write(_pack_d(o.value))
 
 
-def _read_DescribeClientQuotasResponseValueData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseValueData], int]:
+def _read_DescribeClientQuotasResponseValueData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseValueData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseValueData] = []
     for _ in range(count):
@@ -436,7 +441,7 @@ def _read_DescribeClientQuotasResponseValueData_1(data: bytes, pos: int, count: 
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -454,7 +459,7 @@ def _write_DescribeClientQuotasResponseValueData_1(items: Iterable[DescribeClien
             write(_pack_dx(o.value))
 
 
-def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseEntityData], int]:
+def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntityData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseEntityData] = []
     for _ in range(count):
@@ -496,7 +501,7 @@ def _write_DescribeClientQuotasResponseEntityData_0(items: Iterable[DescribeClie
             no_tags(version)
 
 
-def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseEntityData], int]:
+def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntityData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseEntityData] = []
     for _ in range(count):
@@ -526,7 +531,7 @@ def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count:
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -548,7 +553,7 @@ def _write_DescribeClientQuotasResponseEntityData_1(items: Iterable[DescribeClie
             write(b"\x00")
 
 
-def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseEntryData], int]:
+def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntryData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseEntryData] = []
     for _ in range(count):
@@ -559,14 +564,18 @@ def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="entity")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="entity")
-        o.entity, pos = _read_DescribeClientQuotasResponseEntityData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_DescribeClientQuotasResponseEntityData_0(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="values")
         if n * 10 > size - pos:
             check_length(n * 10, pos, size, what="values")
-        o.values, pos = _read_DescribeClientQuotasResponseValueData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 172, pos)
+        o.values, pos = _read_DescribeClientQuotasResponseValueData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -588,7 +597,7 @@ def _write_DescribeClientQuotasResponseEntryData_0(items: Iterable[DescribeClien
             no_tags(version)
 
 
-def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeClientQuotasResponseEntryData], int]:
+def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntryData], int]:
     size = len(data)
     found: list[DescribeClientQuotasResponseEntryData] = []
     for _ in range(count):
@@ -602,7 +611,9 @@ def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="entity")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="entity")
-        o.entity, pos = _read_DescribeClientQuotasResponseEntityData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.entity, pos = _read_DescribeClientQuotasResponseEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -612,12 +623,14 @@ def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="values")
         if n * 10 > size - pos:
             check_length(n * 10, pos, size, what="values")
-        o.values, pos = _read_DescribeClientQuotasResponseValueData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 172, pos)
+        o.values, pos = _read_DescribeClientQuotasResponseValueData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -640,7 +653,7 @@ def _write_DescribeClientQuotasResponseEntryData_1(items: Iterable[DescribeClien
             write(b"\x00")
 
 
-def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int) -> tuple[DescribeClientQuotasResponse, int]:
+def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasResponse, int]:
     size = len(data)
     o = new(DescribeClientQuotasResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihh(data, pos)
@@ -660,7 +673,9 @@ def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int) -> tuple[Describ
     else:
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="entries")
-        o.entries, pos = _read_DescribeClientQuotasResponseEntryData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.entries, pos = _read_DescribeClientQuotasResponseEntryData_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -680,7 +695,7 @@ def _write_DescribeClientQuotasResponse_0(o: DescribeClientQuotasResponse, write
         no_tags(version)
 
 
-def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int) -> tuple[DescribeClientQuotasResponse, int]:
+def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasResponse, int]:
     size = len(data)
     o = new(DescribeClientQuotasResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -705,12 +720,14 @@ def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int) -> tuple[Describ
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="entries")
-        o.entries, pos = _read_DescribeClientQuotasResponseEntryData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.entries, pos = _read_DescribeClientQuotasResponseEntryData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

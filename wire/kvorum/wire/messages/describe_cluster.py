@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -183,7 +184,7 @@ class DescribeClusterResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeClusterRequest_0(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
+def _read_DescribeClusterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterRequest, int]:
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, n = _read_tB(data, pos)
     pos += 2
@@ -191,7 +192,7 @@ def _read_DescribeClusterRequest_0(data: bytes, pos: int) -> tuple[DescribeClust
     o.include_fenced_brokers = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -207,14 +208,14 @@ def _write_DescribeClusterRequest_0(o: DescribeClusterRequest, write: Write, ver
         write(_pack_tx(o.include_cluster_authorized_operations))
 
 
-def _read_DescribeClusterRequest_1(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
+def _read_DescribeClusterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterRequest, int]:
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, o.endpoint_type, n = _read_tbB(data, pos)
     pos += 3
     o.include_fenced_brokers = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -228,13 +229,13 @@ def _write_DescribeClusterRequest_1(o: DescribeClusterRequest, write: Write, ver
         write(_pack_tbx(o.include_cluster_authorized_operations, o.endpoint_type))
 
 
-def _read_DescribeClusterRequest_2(data: bytes, pos: int) -> tuple[DescribeClusterRequest, int]:
+def _read_DescribeClusterRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterRequest, int]:
     o = new(DescribeClusterRequest)
     o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers, n = _read_tbtB(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -246,7 +247,7 @@ def _write_DescribeClusterRequest_2(o: DescribeClusterRequest, write: Write, ver
         write(_pack_tbtx(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))
 
 
-def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
+def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
     size = len(data)
     found: list[DescribeClusterResponseDescribeClusterBroker] = []
     for _ in range(count):
@@ -277,7 +278,7 @@ def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, 
         o.is_fenced = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -309,7 +310,7 @@ def _write_DescribeClusterResponseDescribeClusterBroker_0(items: Iterable[Descri
             write(b"\x00")
 
 
-def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
+def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
     size = len(data)
     found: list[DescribeClusterResponseDescribeClusterBroker] = []
     for _ in range(count):
@@ -339,7 +340,7 @@ def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, 
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -370,7 +371,7 @@ def _write_DescribeClusterResponseDescribeClusterBroker_2(items: Iterable[Descri
             write(_pack_tx(o.is_fenced))
 
 
-def _read_DescribeClusterResponse_0(data: bytes, pos: int) -> tuple[DescribeClusterResponse, int]:
+def _read_DescribeClusterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
     size = len(data)
     o = new(DescribeClusterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -403,13 +404,15 @@ def _read_DescribeClusterResponse_0(data: bytes, pos: int) -> tuple[DescribeClus
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 300, pos)
+    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
     o.endpoint_type = 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -445,7 +448,7 @@ def _write_DescribeClusterResponse_0(o: DescribeClusterResponse, write: Write, v
         write(_pack_ix(o.cluster_authorized_operations))
 
 
-def _read_DescribeClusterResponse_1(data: bytes, pos: int) -> tuple[DescribeClusterResponse, int]:
+def _read_DescribeClusterResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
     size = len(data)
     o = new(DescribeClusterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -478,12 +481,14 @@ def _read_DescribeClusterResponse_1(data: bytes, pos: int) -> tuple[DescribeClus
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 300, pos)
+    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -521,7 +526,7 @@ def _write_DescribeClusterResponse_1(o: DescribeClusterResponse, write: Write, v
         write(_pack_ix(o.cluster_authorized_operations))
 
 
-def _read_DescribeClusterResponse_2(data: bytes, pos: int) -> tuple[DescribeClusterResponse, int]:
+def _read_DescribeClusterResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
     size = len(data)
     o = new(DescribeClusterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -554,12 +559,14 @@ def _read_DescribeClusterResponse_2(data: bytes, pos: int) -> tuple[DescribeClus
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 300, pos)
+    o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_2(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -283,7 +284,7 @@ class DescribeConfigsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsRequestDescribeConfigsResource], int]:
+def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsRequestDescribeConfigsResource], int]:
     size = len(data)
     found: list[DescribeConfigsRequestDescribeConfigsResource] = []
     for _ in range(count):
@@ -302,6 +303,8 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int,
         else:
             if n * 2 > size - pos:
                 check_length(n * 2, pos, size, what="configurationKeys")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.configuration_keys = []
             for _ in range(n):
                 n, = _read_h(data, pos)
@@ -336,7 +339,7 @@ def _write_DescribeConfigsRequestDescribeConfigsResource_1(items: Iterable[Descr
             no_tags(version)
 
 
-def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsRequestDescribeConfigsResource], int]:
+def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsRequestDescribeConfigsResource], int]:
     size = len(data)
     found: list[DescribeConfigsRequestDescribeConfigsResource] = []
     for _ in range(count):
@@ -360,6 +363,8 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
         else:
             if n > size - pos:
                 check_length(n, pos, size, what="configurationKeys")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.configuration_keys = []
             for _ in range(n):
                 n = data[pos]
@@ -376,7 +381,7 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -406,7 +411,7 @@ def _write_DescribeConfigsRequestDescribeConfigsResource_4(items: Iterable[Descr
             write(b"\x00")
 
 
-def _read_DescribeConfigsRequest_1(data: bytes, pos: int) -> tuple[DescribeConfigsRequest, int]:
+def _read_DescribeConfigsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsRequest, int]:
     size = len(data)
     o = new(DescribeConfigsRequest)
     n, = _read_i(data, pos)
@@ -415,7 +420,9 @@ def _read_DescribeConfigsRequest_1(data: bytes, pos: int) -> tuple[DescribeConfi
         check_length(-1, pos, size, what="resources")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="resources")
-    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n, budget)
     o.include_synonyms, = _read_t(data, pos)
     pos += 1
     o.include_documentation = False
@@ -436,7 +443,7 @@ def _write_DescribeConfigsRequest_1(o: DescribeConfigsRequest, write: Write, ver
     write(_pack_t(o.include_synonyms))
 
 
-def _read_DescribeConfigsRequest_3(data: bytes, pos: int) -> tuple[DescribeConfigsRequest, int]:
+def _read_DescribeConfigsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsRequest, int]:
     size = len(data)
     o = new(DescribeConfigsRequest)
     n, = _read_i(data, pos)
@@ -445,7 +452,9 @@ def _read_DescribeConfigsRequest_3(data: bytes, pos: int) -> tuple[DescribeConfi
         check_length(-1, pos, size, what="resources")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="resources")
-    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n, budget)
     o.include_synonyms, o.include_documentation = _read_tt(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
@@ -463,7 +472,7 @@ def _write_DescribeConfigsRequest_3(o: DescribeConfigsRequest, write: Write, ver
     write(_pack_tt(o.include_synonyms, o.include_documentation))
 
 
-def _read_DescribeConfigsRequest_4(data: bytes, pos: int) -> tuple[DescribeConfigsRequest, int]:
+def _read_DescribeConfigsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsRequest, int]:
     size = len(data)
     o = new(DescribeConfigsRequest)
     n = data[pos]
@@ -475,12 +484,14 @@ def _read_DescribeConfigsRequest_4(data: bytes, pos: int) -> tuple[DescribeConfi
         check_length(-1, pos, size, what="resources")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="resources")
-    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_4(data, pos, n, budget)
     o.include_synonyms, o.include_documentation, n = _read_ttB(data, pos)
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -497,7 +508,7 @@ def _write_DescribeConfigsRequest_4(o: DescribeConfigsRequest, write: Write, ver
         write(_pack_ttx(o.include_synonyms, o.include_documentation))
 
 
-def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsSynonym], int]:
+def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsSynonym], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsSynonym] = []
     for _ in range(count):
@@ -542,7 +553,7 @@ def _write_DescribeConfigsResponseDescribeConfigsSynonym_1(items: Iterable[Descr
         write(_pack_b(o.source))
 
 
-def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsSynonym], int]:
+def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsSynonym], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsSynonym] = []
     for _ in range(count):
@@ -572,7 +583,7 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int,
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -595,7 +606,7 @@ def _write_DescribeConfigsResponseDescribeConfigsSynonym_4(items: Iterable[Descr
             write(_pack_bx(o.source))
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResourceResult] = []
     for _ in range(count):
@@ -623,7 +634,9 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, po
             check_length(-1, pos, size, what="synonyms")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="synonyms")
-        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n, budget)
         o.config_type = 0
         o.documentation = ''
         o.unknown_tagged_fields = None
@@ -651,7 +664,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResourceResult_1(items: Iterabl
             no_tags(version)
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResourceResult] = []
     for _ in range(count):
@@ -679,7 +692,9 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
             check_length(-1, pos, size, what="synonyms")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="synonyms")
-        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n, budget)
         o.config_type, n = _read_bh(data, pos)
         pos += 3
         if n < 0:
@@ -720,7 +735,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResourceResult_3(items: Iterabl
             no_tags(version)
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResourceResult] = []
     for _ in range(count):
@@ -755,7 +770,9 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
             check_length(-1, pos, size, what="synonyms")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="synonyms")
-        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data, pos, n, budget)
         o.config_type, n = _read_bB(data, pos)
         pos += 2
         if n > 127:
@@ -772,7 +789,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -812,7 +829,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(items: Iterabl
             write(b"\x00")
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResult] = []
     for _ in range(count):
@@ -840,7 +857,9 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, 
             check_length(-1, pos, size, what="configs")
         if n * 11 > size - pos:
             check_length(n * 11, pos, size, what="configs")
-        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 364, pos)
+        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -866,7 +885,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResult_1(items: Iterable[Descri
             no_tags(version)
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResult] = []
     for _ in range(count):
@@ -894,7 +913,9 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, 
             check_length(-1, pos, size, what="configs")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="configs")
-        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 460, pos)
+        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -920,7 +941,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResult_3(items: Iterable[Descri
             no_tags(version)
 
 
-def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
+def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
     size = len(data)
     found: list[DescribeConfigsResponseDescribeConfigsResult] = []
     for _ in range(count):
@@ -955,12 +976,14 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, 
             check_length(-1, pos, size, what="configs")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="configs")
-        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 460, pos)
+        o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -995,7 +1018,7 @@ def _write_DescribeConfigsResponseDescribeConfigsResult_4(items: Iterable[Descri
             write(b"\x00")
 
 
-def _read_DescribeConfigsResponse_1(data: bytes, pos: int) -> tuple[DescribeConfigsResponse, int]:
+def _read_DescribeConfigsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsResponse, int]:
     size = len(data)
     o = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1004,7 +1027,9 @@ def _read_DescribeConfigsResponse_1(data: bytes, pos: int) -> tuple[DescribeConf
         check_length(-1, pos, size, what="results")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="results")
-    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 372, pos)
+    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1019,7 +1044,7 @@ def _write_DescribeConfigsResponse_1(o: DescribeConfigsResponse, write: Write, v
         no_tags(version)
 
 
-def _read_DescribeConfigsResponse_3(data: bytes, pos: int) -> tuple[DescribeConfigsResponse, int]:
+def _read_DescribeConfigsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsResponse, int]:
     size = len(data)
     o = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1028,7 +1053,9 @@ def _read_DescribeConfigsResponse_3(data: bytes, pos: int) -> tuple[DescribeConf
         check_length(-1, pos, size, what="results")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="results")
-    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 372, pos)
+    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1043,7 +1070,7 @@ def _write_DescribeConfigsResponse_3(o: DescribeConfigsResponse, write: Write, v
         no_tags(version)
 
 
-def _read_DescribeConfigsResponse_4(data: bytes, pos: int) -> tuple[DescribeConfigsResponse, int]:
+def _read_DescribeConfigsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsResponse, int]:
     size = len(data)
     o = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1055,12 +1082,14 @@ def _read_DescribeConfigsResponse_4(data: bytes, pos: int) -> tuple[DescribeConf
         check_length(-1, pos, size, what="results")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="results")
-    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 372, pos)
+    o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

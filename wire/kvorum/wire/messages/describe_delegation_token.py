@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -222,7 +223,7 @@ class DescribeDelegationTokenResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], int]:
+def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], int]:
     size = len(data)
     found: list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner] = []
     for _ in range(count):
@@ -260,7 +261,7 @@ def _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(items: I
             no_tags(version)
 
 
-def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], int]:
+def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner], int]:
     size = len(data)
     found: list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner] = []
     for _ in range(count):
@@ -287,7 +288,7 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: byt
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -308,7 +309,7 @@ def _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(items: I
             write(b"\x00")
 
 
-def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[DescribeDelegationTokenRequest, int]:
+def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenRequest, int]:
     size = len(data)
     o = new(DescribeDelegationTokenRequest)
     n, = _read_i(data, pos)
@@ -318,7 +319,9 @@ def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[Descr
     else:
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="owners")
-        o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -333,7 +336,7 @@ def _write_DescribeDelegationTokenRequest_1(o: DescribeDelegationTokenRequest, w
         no_tags(version)
 
 
-def _read_DescribeDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[DescribeDelegationTokenRequest, int]:
+def _read_DescribeDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenRequest, int]:
     size = len(data)
     o = new(DescribeDelegationTokenRequest)
     n = data[pos]
@@ -346,12 +349,14 @@ def _read_DescribeDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[Descr
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="owners")
-        o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -367,7 +372,7 @@ def _write_DescribeDelegationTokenRequest_2(o: DescribeDelegationTokenRequest, w
         write(b"\x00")
 
 
-def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], int]:
+def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], int]:
     size = len(data)
     found: list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer] = []
     for _ in range(count):
@@ -405,7 +410,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(item
             no_tags(version)
 
 
-def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], int]:
+def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], int]:
     size = len(data)
     found: list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer] = []
     for _ in range(count):
@@ -432,7 +437,7 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data:
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -453,7 +458,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(item
             write(b"\x00")
 
 
-def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
+def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
     size = len(data)
     found: list[DescribeDelegationTokenResponseDescribedDelegationToken] = []
     for _ in range(count):
@@ -492,7 +497,9 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes,
             check_length(-1, pos, size, what="renewers")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="renewers")
-        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data, pos, n, budget)
         o.token_requester_principal_type = ''
         o.token_requester_principal_name = ''
         o.unknown_tagged_fields = None
@@ -531,7 +538,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_1(items: Iter
             no_tags(version)
 
 
-def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
+def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
     size = len(data)
     found: list[DescribeDelegationTokenResponseDescribedDelegationToken] = []
     for _ in range(count):
@@ -581,14 +588,16 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes,
             check_length(-1, pos, size, what="renewers")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="renewers")
-        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.token_requester_principal_type = ''
         o.token_requester_principal_name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -630,7 +639,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(items: Iter
             write(b"\x00")
 
 
-def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes, pos: int, count: int) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
+def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
     size = len(data)
     found: list[DescribeDelegationTokenResponseDescribedDelegationToken] = []
     for _ in range(count):
@@ -698,12 +707,14 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
             check_length(-1, pos, size, what="renewers")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="renewers")
-        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -749,7 +760,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(items: Iter
             write(b"\x00")
 
 
-def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[DescribeDelegationTokenResponse, int]:
+def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenResponse, int]:
     size = len(data)
     o = new(DescribeDelegationTokenResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -758,7 +769,9 @@ def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[Desc
         check_length(-1, pos, size, what="tokens")
     if n * 38 > size - pos:
         check_length(n * 38, pos, size, what="tokens")
-    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 580, pos)
+    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -776,7 +789,7 @@ def _write_DescribeDelegationTokenResponse_1(o: DescribeDelegationTokenResponse,
     write(_pack_i(o.throttle_time_ms))
 
 
-def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[DescribeDelegationTokenResponse, int]:
+def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenResponse, int]:
     size = len(data)
     o = new(DescribeDelegationTokenResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -788,12 +801,14 @@ def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[Desc
         check_length(-1, pos, size, what="tokens")
     if n * 30 > size - pos:
         check_length(n * 30, pos, size, what="tokens")
-    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 580, pos)
+    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -814,7 +829,7 @@ def _write_DescribeDelegationTokenResponse_2(o: DescribeDelegationTokenResponse,
         write(_pack_ix(o.throttle_time_ms))
 
 
-def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[DescribeDelegationTokenResponse, int]:
+def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenResponse, int]:
     size = len(data)
     o = new(DescribeDelegationTokenResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -826,12 +841,14 @@ def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int) -> tuple[Desc
         check_length(-1, pos, size, what="tokens")
     if n * 32 > size - pos:
         check_length(n * 32, pos, size, what="tokens")
-    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 708, pos)
+    o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

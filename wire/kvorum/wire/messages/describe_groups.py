@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -208,7 +209,7 @@ class DescribeGroupsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeGroupsRequest_0(data: bytes, pos: int) -> tuple[DescribeGroupsRequest, int]:
+def _read_DescribeGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsRequest, int]:
     size = len(data)
     o = new(DescribeGroupsRequest)
     n, = _read_i(data, pos)
@@ -217,6 +218,8 @@ def _read_DescribeGroupsRequest_0(data: bytes, pos: int) -> tuple[DescribeGroups
         check_length(-1, pos, size, what="groups")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="groups")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.groups = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -248,7 +251,7 @@ def _write_DescribeGroupsRequest_0(o: DescribeGroupsRequest, write: Write, versi
         no_tags(version)
 
 
-def _read_DescribeGroupsRequest_3(data: bytes, pos: int) -> tuple[DescribeGroupsRequest, int]:
+def _read_DescribeGroupsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsRequest, int]:
     size = len(data)
     o = new(DescribeGroupsRequest)
     n, = _read_i(data, pos)
@@ -257,6 +260,8 @@ def _read_DescribeGroupsRequest_3(data: bytes, pos: int) -> tuple[DescribeGroups
         check_length(-1, pos, size, what="groups")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="groups")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.groups = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -288,7 +293,7 @@ def _write_DescribeGroupsRequest_3(o: DescribeGroupsRequest, write: Write, versi
     write(_pack_t(o.include_authorized_operations))
 
 
-def _read_DescribeGroupsRequest_5(data: bytes, pos: int) -> tuple[DescribeGroupsRequest, int]:
+def _read_DescribeGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsRequest, int]:
     size = len(data)
     o = new(DescribeGroupsRequest)
     n = data[pos]
@@ -300,6 +305,8 @@ def _read_DescribeGroupsRequest_5(data: bytes, pos: int) -> tuple[DescribeGroups
         check_length(-1, pos, size, what="groups")
     if n > size - pos:
         check_length(n, pos, size, what="groups")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.groups = []
     for _ in range(n):
         n = data[pos]
@@ -316,7 +323,7 @@ def _read_DescribeGroupsRequest_5(data: bytes, pos: int) -> tuple[DescribeGroups
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -337,7 +344,7 @@ def _write_DescribeGroupsRequest_5(o: DescribeGroupsRequest, write: Write, versi
         write(_pack_tx(o.include_authorized_operations))
 
 
-def _read_DescribeGroupsResponseDescribedGroupMember_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
+def _read_DescribeGroupsResponseDescribedGroupMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroupMember] = []
     for _ in range(count):
@@ -409,7 +416,7 @@ def _write_DescribeGroupsResponseDescribedGroupMember_0(items: Iterable[Describe
             no_tags(version)
 
 
-def _read_DescribeGroupsResponseDescribedGroupMember_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
+def _read_DescribeGroupsResponseDescribedGroupMember_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroupMember] = []
     for _ in range(count):
@@ -495,7 +502,7 @@ def _write_DescribeGroupsResponseDescribedGroupMember_4(items: Iterable[Describe
             no_tags(version)
 
 
-def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
+def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroupMember] = []
     for _ in range(count):
@@ -561,7 +568,7 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -599,7 +606,7 @@ def _write_DescribeGroupsResponseDescribedGroupMember_5(items: Iterable[Describe
             write(b"\x00")
 
 
-def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
+def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroup] = []
     for _ in range(count):
@@ -638,7 +645,9 @@ def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="members")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="members")
-        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 404, pos)
+        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n, budget)
         o.error_message = None
         o.authorized_operations = -2147483648
         o.unknown_tagged_fields = None
@@ -677,7 +686,7 @@ def _write_DescribeGroupsResponseDescribedGroup_0(items: Iterable[DescribeGroups
             no_tags(version)
 
 
-def _read_DescribeGroupsResponseDescribedGroup_3(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
+def _read_DescribeGroupsResponseDescribedGroup_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroup] = []
     for _ in range(count):
@@ -716,7 +725,9 @@ def _read_DescribeGroupsResponseDescribedGroup_3(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="members")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="members")
-        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 404, pos)
+        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n, budget)
         o.authorized_operations, = _read_i(data, pos)
         pos += 4
         o.error_message = None
@@ -755,7 +766,7 @@ def _write_DescribeGroupsResponseDescribedGroup_3(items: Iterable[DescribeGroups
         write(_pack_i(o.authorized_operations))
 
 
-def _read_DescribeGroupsResponseDescribedGroup_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
+def _read_DescribeGroupsResponseDescribedGroup_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroup] = []
     for _ in range(count):
@@ -794,7 +805,9 @@ def _read_DescribeGroupsResponseDescribedGroup_4(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="members")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="members")
-        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_4(data, pos, n, budget)
         o.authorized_operations, = _read_i(data, pos)
         pos += 4
         o.error_message = None
@@ -833,7 +846,7 @@ def _write_DescribeGroupsResponseDescribedGroup_4(items: Iterable[DescribeGroups
         write(_pack_i(o.authorized_operations))
 
 
-def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
+def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroup] = []
     for _ in range(count):
@@ -883,13 +896,15 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="members")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="members")
-        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.error_message = None
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -930,7 +945,7 @@ def _write_DescribeGroupsResponseDescribedGroup_5(items: Iterable[DescribeGroups
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: int) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
+def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
     size = len(data)
     found: list[DescribeGroupsResponseDescribedGroup] = []
     for _ in range(count):
@@ -992,12 +1007,14 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="members")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="members")
-        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1041,7 +1058,7 @@ def _write_DescribeGroupsResponseDescribedGroup_6(items: Iterable[DescribeGroups
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_DescribeGroupsResponse_0(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     n, = _read_i(data, pos)
@@ -1050,7 +1067,9 @@ def _read_DescribeGroupsResponse_0(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 14 > size - pos:
         check_length(n * 14, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 492, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -1066,7 +1085,7 @@ def _write_DescribeGroupsResponse_0(o: DescribeGroupsResponse, write: Write, ver
         no_tags(version)
 
 
-def _read_DescribeGroupsResponse_1(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1075,7 +1094,9 @@ def _read_DescribeGroupsResponse_1(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 14 > size - pos:
         check_length(n * 14, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 492, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1090,7 +1111,7 @@ def _write_DescribeGroupsResponse_1(o: DescribeGroupsResponse, write: Write, ver
         no_tags(version)
 
 
-def _read_DescribeGroupsResponse_3(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1099,7 +1120,9 @@ def _read_DescribeGroupsResponse_3(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 524, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1114,7 +1137,7 @@ def _write_DescribeGroupsResponse_3(o: DescribeGroupsResponse, write: Write, ver
         no_tags(version)
 
 
-def _read_DescribeGroupsResponse_4(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1123,7 +1146,9 @@ def _read_DescribeGroupsResponse_4(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 524, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_4(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1138,7 +1163,7 @@ def _write_DescribeGroupsResponse_4(o: DescribeGroupsResponse, write: Write, ver
         no_tags(version)
 
 
-def _read_DescribeGroupsResponse_5(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1150,12 +1175,14 @@ def _read_DescribeGroupsResponse_5(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 524, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1175,7 +1202,7 @@ def _write_DescribeGroupsResponse_5(o: DescribeGroupsResponse, write: Write, ver
         write(b"\x00")
 
 
-def _read_DescribeGroupsResponse_6(data: bytes, pos: int) -> tuple[DescribeGroupsResponse, int]:
+def _read_DescribeGroupsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
     size = len(data)
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1187,12 +1214,14 @@ def _read_DescribeGroupsResponse_6(data: bytes, pos: int) -> tuple[DescribeGroup
         check_length(-1, pos, size, what="groups")
     if n * 13 > size - pos:
         check_length(n * 13, pos, size, what="groups")
-    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 588, pos)
+    o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -255,8 +256,9 @@ class DescribeLogDirsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsRequestDescribableLogDirTopic], int]:
+def _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsRequestDescribableLogDirTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[DescribeLogDirsRequestDescribableLogDirTopic] = []
     for _ in range(count):
         o = new(DescribeLogDirsRequestDescribableLogDirTopic)
@@ -271,10 +273,10 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data: bytes, pos: int, 
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -298,8 +300,9 @@ def _write_DescribeLogDirsRequestDescribableLogDirTopic_1(items: Iterable[Descri
             no_tags(version)
 
 
-def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsRequestDescribableLogDirTopic], int]:
+def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsRequestDescribableLogDirTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[DescribeLogDirsRequestDescribableLogDirTopic] = []
     for _ in range(count):
         o = new(DescribeLogDirsRequestDescribableLogDirTopic)
@@ -314,17 +317,17 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -345,7 +348,7 @@ def _write_DescribeLogDirsRequestDescribableLogDirTopic_2(items: Iterable[Descri
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_DescribeLogDirsRequest_1(data: bytes, pos: int) -> tuple[DescribeLogDirsRequest, int]:
+def _read_DescribeLogDirsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsRequest, int]:
     size = len(data)
     o = new(DescribeLogDirsRequest)
     n, = _read_i(data, pos)
@@ -355,7 +358,9 @@ def _read_DescribeLogDirsRequest_1(data: bytes, pos: int) -> tuple[DescribeLogDi
     else:
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -370,7 +375,7 @@ def _write_DescribeLogDirsRequest_1(o: DescribeLogDirsRequest, write: Write, ver
         no_tags(version)
 
 
-def _read_DescribeLogDirsRequest_2(data: bytes, pos: int) -> tuple[DescribeLogDirsRequest, int]:
+def _read_DescribeLogDirsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsRequest, int]:
     size = len(data)
     o = new(DescribeLogDirsRequest)
     n = data[pos]
@@ -383,12 +388,14 @@ def _read_DescribeLogDirsRequest_2(data: bytes, pos: int) -> tuple[DescribeLogDi
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -404,7 +411,7 @@ def _write_DescribeLogDirsRequest_2(o: DescribeLogDirsRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
     found: list[DescribeLogDirsResponseDescribeLogDirsPartition] = []
     for _ in range(count):
         o = new(DescribeLogDirsResponseDescribeLogDirsPartition)
@@ -422,7 +429,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsPartition_1(items: Iterable[Des
         write(_pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
     found: list[DescribeLogDirsResponseDescribeLogDirsPartition] = []
     for _ in range(count):
         o = new(DescribeLogDirsResponseDescribeLogDirsPartition)
@@ -430,7 +437,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data: bytes, pos: in
         pos += 22
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -444,7 +451,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsPartition_2(items: Iterable[Des
             write(_pack_iqqtx(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsTopic], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsTopic], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsTopic] = []
     for _ in range(count):
@@ -462,7 +469,9 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 21 > size - pos:
             check_length(n * 21, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -483,7 +492,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsTopic_1(items: Iterable[Describ
             no_tags(version)
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsTopic], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsTopic], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsTopic] = []
     for _ in range(count):
@@ -506,12 +515,14 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -533,7 +544,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(items: Iterable[Describ
             write(b"\x00")
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
     for _ in range(count):
@@ -551,7 +562,9 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data, pos, n, budget)
         o.total_bytes = -1
         o.usable_bytes = -1
         o.is_cordoned = False
@@ -575,7 +588,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_1(items: Iterable[Descri
             no_tags(version)
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
     for _ in range(count):
@@ -598,7 +611,9 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.total_bytes = -1
@@ -606,7 +621,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, 
         o.is_cordoned = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -632,7 +647,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_2(items: Iterable[Descri
             write(b"\x00")
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
     for _ in range(count):
@@ -655,13 +670,15 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         o.total_bytes, o.usable_bytes, n = _read_qqB(data, pos)
         pos += 17
         o.is_cordoned = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -688,7 +705,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_4(items: Iterable[Descri
             write(_pack_qqx(o.total_bytes, o.usable_bytes))
 
 
-def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, count: int) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
+def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
     size = len(data)
     found: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
     for _ in range(count):
@@ -711,12 +728,14 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         o.total_bytes, o.usable_bytes, o.is_cordoned, n = _read_qqtB(data, pos)
         pos += 18
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -743,7 +762,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_5(items: Iterable[Descri
             write(_pack_qqtx(o.total_bytes, o.usable_bytes, o.is_cordoned))
 
 
-def _read_DescribeLogDirsResponse_1(data: bytes, pos: int) -> tuple[DescribeLogDirsResponse, int]:
+def _read_DescribeLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
     size = len(data)
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -752,7 +771,9 @@ def _read_DescribeLogDirsResponse_1(data: bytes, pos: int) -> tuple[DescribeLogD
         check_length(-1, pos, size, what="results")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="results")
-    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data, pos, n, budget)
     o.error_code = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -768,7 +789,7 @@ def _write_DescribeLogDirsResponse_1(o: DescribeLogDirsResponse, write: Write, v
         no_tags(version)
 
 
-def _read_DescribeLogDirsResponse_2(data: bytes, pos: int) -> tuple[DescribeLogDirsResponse, int]:
+def _read_DescribeLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
     size = len(data)
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -780,13 +801,15 @@ def _read_DescribeLogDirsResponse_2(data: bytes, pos: int) -> tuple[DescribeLogD
         check_length(-1, pos, size, what="results")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="results")
-    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -806,7 +829,7 @@ def _write_DescribeLogDirsResponse_2(o: DescribeLogDirsResponse, write: Write, v
         write(b"\x00")
 
 
-def _read_DescribeLogDirsResponse_3(data: bytes, pos: int) -> tuple[DescribeLogDirsResponse, int]:
+def _read_DescribeLogDirsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
     size = len(data)
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -818,12 +841,14 @@ def _read_DescribeLogDirsResponse_3(data: bytes, pos: int) -> tuple[DescribeLogD
         check_length(-1, pos, size, what="results")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="results")
-    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -843,7 +868,7 @@ def _write_DescribeLogDirsResponse_3(o: DescribeLogDirsResponse, write: Write, v
         write(b"\x00")
 
 
-def _read_DescribeLogDirsResponse_4(data: bytes, pos: int) -> tuple[DescribeLogDirsResponse, int]:
+def _read_DescribeLogDirsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
     size = len(data)
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -855,12 +880,14 @@ def _read_DescribeLogDirsResponse_4(data: bytes, pos: int) -> tuple[DescribeLogD
         check_length(-1, pos, size, what="results")
     if n * 21 > size - pos:
         check_length(n * 21, pos, size, what="results")
-    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 364, pos)
+    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -880,7 +907,7 @@ def _write_DescribeLogDirsResponse_4(o: DescribeLogDirsResponse, write: Write, v
         write(b"\x00")
 
 
-def _read_DescribeLogDirsResponse_5(data: bytes, pos: int) -> tuple[DescribeLogDirsResponse, int]:
+def _read_DescribeLogDirsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
     size = len(data)
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -892,12 +919,14 @@ def _read_DescribeLogDirsResponse_5(data: bytes, pos: int) -> tuple[DescribeLogD
         check_length(-1, pos, size, what="results")
     if n * 22 > size - pos:
         check_length(n * 22, pos, size, what="results")
-    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 364, pos)
+    o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

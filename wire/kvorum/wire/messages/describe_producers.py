@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -230,8 +231,9 @@ class DescribeProducersResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeProducersRequestTopicRequest_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeProducersRequestTopicRequest], int]:
+def _read_DescribeProducersRequestTopicRequest_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersRequestTopicRequest], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[DescribeProducersRequestTopicRequest] = []
     for _ in range(count):
         o = new(DescribeProducersRequestTopicRequest)
@@ -246,17 +248,17 @@ def _read_DescribeProducersRequestTopicRequest_0(data: bytes, pos: int, count: i
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -277,7 +279,7 @@ def _write_DescribeProducersRequestTopicRequest_0(items: Iterable[DescribeProduc
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_DescribeProducersRequest_0(data: bytes, pos: int) -> tuple[DescribeProducersRequest, int]:
+def _read_DescribeProducersRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeProducersRequest, int]:
     size = len(data)
     o = new(DescribeProducersRequest)
     n = data[pos]
@@ -289,12 +291,14 @@ def _read_DescribeProducersRequest_0(data: bytes, pos: int) -> tuple[DescribePro
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeProducersRequestTopicRequest_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeProducersRequestTopicRequest_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -310,7 +314,7 @@ def _write_DescribeProducersRequest_0(o: DescribeProducersRequest, write: Write,
         write(b"\x00")
 
 
-def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeProducersResponseProducerState], int]:
+def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponseProducerState], int]:
     found: list[DescribeProducersResponseProducerState] = []
     for _ in range(count):
         o = new(DescribeProducersResponseProducerState)
@@ -318,7 +322,7 @@ def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count:
         pos += 37
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -332,7 +336,7 @@ def _write_DescribeProducersResponseProducerState_0(items: Iterable[DescribeProd
             write(_pack_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset))
 
 
-def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeProducersResponsePartitionResponse], int]:
+def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponsePartitionResponse], int]:
     size = len(data)
     found: list[DescribeProducersResponsePartitionResponse] = []
     for _ in range(count):
@@ -358,12 +362,14 @@ def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, co
             check_length(-1, pos, size, what="activeProducers")
         if n * 37 > size - pos:
             check_length(n * 37, pos, size, what="activeProducers")
-        o.active_producers, pos = _read_DescribeProducersResponseProducerState_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 332, pos)
+        o.active_producers, pos = _read_DescribeProducersResponseProducerState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -390,7 +396,7 @@ def _write_DescribeProducersResponsePartitionResponse_0(items: Iterable[Describe
             write(b"\x00")
 
 
-def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeProducersResponseTopicResponse], int]:
+def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponseTopicResponse], int]:
     size = len(data)
     found: list[DescribeProducersResponseTopicResponse] = []
     for _ in range(count):
@@ -413,12 +419,14 @@ def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="partitions")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeProducersResponsePartitionResponse_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.partitions, pos = _read_DescribeProducersResponsePartitionResponse_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -440,7 +448,7 @@ def _write_DescribeProducersResponseTopicResponse_0(items: Iterable[DescribeProd
             write(b"\x00")
 
 
-def _read_DescribeProducersResponse_0(data: bytes, pos: int) -> tuple[DescribeProducersResponse, int]:
+def _read_DescribeProducersResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeProducersResponse, int]:
     size = len(data)
     o = new(DescribeProducersResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -452,12 +460,14 @@ def _read_DescribeProducersResponse_0(data: bytes, pos: int) -> tuple[DescribePr
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeProducersResponseTopicResponse_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeProducersResponseTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -349,7 +351,7 @@ class DescribeQuorumResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeQuorumRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumRequestPartitionData], int]:
+def _read_DescribeQuorumRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumRequestPartitionData], int]:
     found: list[DescribeQuorumRequestPartitionData] = []
     for _ in range(count):
         o = new(DescribeQuorumRequestPartitionData)
@@ -357,7 +359,7 @@ def _read_DescribeQuorumRequestPartitionData_0(data: bytes, pos: int, count: int
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -371,7 +373,7 @@ def _write_DescribeQuorumRequestPartitionData_0(items: Iterable[DescribeQuorumRe
             write(_pack_ix(o.partition_index))
 
 
-def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumRequestTopicData], int]:
+def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumRequestTopicData], int]:
     size = len(data)
     found: list[DescribeQuorumRequestTopicData] = []
     for _ in range(count):
@@ -394,12 +396,14 @@ def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitions")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeQuorumRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 108, pos)
+        o.partitions, pos = _read_DescribeQuorumRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -421,7 +425,7 @@ def _write_DescribeQuorumRequestTopicData_0(items: Iterable[DescribeQuorumReques
             write(b"\x00")
 
 
-def _read_DescribeQuorumRequest_0(data: bytes, pos: int) -> tuple[DescribeQuorumRequest, int]:
+def _read_DescribeQuorumRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumRequest, int]:
     size = len(data)
     o = new(DescribeQuorumRequest)
     n = data[pos]
@@ -433,12 +437,14 @@ def _read_DescribeQuorumRequest_0(data: bytes, pos: int) -> tuple[DescribeQuorum
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeQuorumRequestTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeQuorumRequestTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -454,7 +460,7 @@ def _write_DescribeQuorumRequest_0(o: DescribeQuorumRequest, write: Write, versi
         write(b"\x00")
 
 
-def _read_DescribeQuorumResponseReplicaState_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
+def _read_DescribeQuorumResponseReplicaState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)
@@ -465,7 +471,7 @@ def _read_DescribeQuorumResponseReplicaState_0(data: bytes, pos: int, count: int
         o.last_caught_up_timestamp = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -481,7 +487,7 @@ def _write_DescribeQuorumResponseReplicaState_0(items: Iterable[DescribeQuorumRe
             write(_pack_iqx(o.replica_id, o.log_end_offset))
 
 
-def _read_DescribeQuorumResponseReplicaState_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
+def _read_DescribeQuorumResponseReplicaState_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)
@@ -490,7 +496,7 @@ def _read_DescribeQuorumResponseReplicaState_1(data: bytes, pos: int, count: int
         o.replica_directory_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -506,7 +512,7 @@ def _write_DescribeQuorumResponseReplicaState_1(items: Iterable[DescribeQuorumRe
             write(_pack_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
 
 
-def _read_DescribeQuorumResponseReplicaState_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
+def _read_DescribeQuorumResponseReplicaState_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
     found: list[DescribeQuorumResponseReplicaState] = []
     for _ in range(count):
         o = new(DescribeQuorumResponseReplicaState)
@@ -514,13 +520,15 @@ def _read_DescribeQuorumResponseReplicaState_2(data: bytes, pos: int, count: int
         pos += 45
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_DescribeQuorumResponseReplicaState_2(items: Iterable[DescribeQuorumResponseReplicaState], write: Write, version: int) -> None:
     for o in items:
+        if len(o.replica_directory_id) != 16:
+            not_a_uuid(o.replica_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_i16sqqq(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -528,7 +536,7 @@ def _write_DescribeQuorumResponseReplicaState_2(items: Iterable[DescribeQuorumRe
             write(_pack_i16sqqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
 
 
-def _read_DescribeQuorumResponseListener_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseListener], int]:
+def _read_DescribeQuorumResponseListener_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseListener], int]:
     size = len(data)
     found: list[DescribeQuorumResponseListener] = []
     for _ in range(count):
@@ -555,7 +563,7 @@ def _read_DescribeQuorumResponseListener_2(data: bytes, pos: int, count: int) ->
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -577,7 +585,7 @@ def _write_DescribeQuorumResponseListener_2(items: Iterable[DescribeQuorumRespon
             write(_pack_Hx(o.port))
 
 
-def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
+def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
     size = len(data)
     found: list[DescribeQuorumResponsePartitionData] = []
     for _ in range(count):
@@ -591,7 +599,9 @@ def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="currentVoters")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="currentVoters")
-        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -601,13 +611,15 @@ def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="observers")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="observers")
-        o.observers, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.observers, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.error_message = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -634,7 +646,7 @@ def _write_DescribeQuorumResponsePartitionData_0(items: Iterable[DescribeQuorumR
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
+def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
     size = len(data)
     found: list[DescribeQuorumResponsePartitionData] = []
     for _ in range(count):
@@ -648,7 +660,9 @@ def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="currentVoters")
         if n * 29 > size - pos:
             check_length(n * 29, pos, size, what="currentVoters")
-        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 260, pos)
+        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -658,13 +672,15 @@ def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="observers")
         if n * 29 > size - pos:
             check_length(n * 29, pos, size, what="observers")
-        o.observers, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 260, pos)
+        o.observers, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.error_message = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -691,7 +707,7 @@ def _write_DescribeQuorumResponsePartitionData_1(items: Iterable[DescribeQuorumR
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
+def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
     size = len(data)
     found: list[DescribeQuorumResponsePartitionData] = []
     for _ in range(count):
@@ -717,7 +733,9 @@ def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="currentVoters")
         if n * 45 > size - pos:
             check_length(n * 45, pos, size, what="currentVoters")
-        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -727,12 +745,14 @@ def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="observers")
         if n * 45 > size - pos:
             check_length(n * 45, pos, size, what="observers")
-        o.observers, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.observers, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -768,7 +788,7 @@ def _write_DescribeQuorumResponsePartitionData_2(items: Iterable[DescribeQuorumR
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseNode], int]:
+def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseNode], int]:
     size = len(data)
     found: list[DescribeQuorumResponseNode] = []
     for _ in range(count):
@@ -782,12 +802,14 @@ def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int) -> tup
             check_length(-1, pos, size, what="listeners")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="listeners")
-        o.listeners, pos = _read_DescribeQuorumResponseListener_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.listeners, pos = _read_DescribeQuorumResponseListener_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -809,7 +831,7 @@ def _write_DescribeQuorumResponseNode_2(items: Iterable[DescribeQuorumResponseNo
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseTopicData], int]:
+def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
     size = len(data)
     found: list[DescribeQuorumResponseTopicData] = []
     for _ in range(count):
@@ -832,12 +854,14 @@ def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 25 > size - pos:
             check_length(n * 25, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 444, pos)
+        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -859,7 +883,7 @@ def _write_DescribeQuorumResponseTopicData_0(items: Iterable[DescribeQuorumRespo
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseTopicData], int]:
+def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
     size = len(data)
     found: list[DescribeQuorumResponseTopicData] = []
     for _ in range(count):
@@ -882,12 +906,14 @@ def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 25 > size - pos:
             check_length(n * 25, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 444, pos)
+        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -909,7 +935,7 @@ def _write_DescribeQuorumResponseTopicData_1(items: Iterable[DescribeQuorumRespo
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int) -> tuple[list[DescribeQuorumResponseTopicData], int]:
+def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
     size = len(data)
     found: list[DescribeQuorumResponseTopicData] = []
     for _ in range(count):
@@ -932,12 +958,14 @@ def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 26 > size - pos:
             check_length(n * 26, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 508, pos)
+        o.partitions, pos = _read_DescribeQuorumResponsePartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -959,7 +987,7 @@ def _write_DescribeQuorumResponseTopicData_2(items: Iterable[DescribeQuorumRespo
             write(b"\x00")
 
 
-def _read_DescribeQuorumResponse_0(data: bytes, pos: int) -> tuple[DescribeQuorumResponse, int]:
+def _read_DescribeQuorumResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
     size = len(data)
     o = new(DescribeQuorumResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -971,14 +999,16 @@ def _read_DescribeQuorumResponse_0(data: bytes, pos: int) -> tuple[DescribeQuoru
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeQuorumResponseTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeQuorumResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.error_message = ''
     o.nodes = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1000,7 +1030,7 @@ def _write_DescribeQuorumResponse_0(o: DescribeQuorumResponse, write: Write, ver
         write(b"\x00")
 
 
-def _read_DescribeQuorumResponse_1(data: bytes, pos: int) -> tuple[DescribeQuorumResponse, int]:
+def _read_DescribeQuorumResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
     size = len(data)
     o = new(DescribeQuorumResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -1012,14 +1042,16 @@ def _read_DescribeQuorumResponse_1(data: bytes, pos: int) -> tuple[DescribeQuoru
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeQuorumResponseTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeQuorumResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.error_message = ''
     o.nodes = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1041,7 +1073,7 @@ def _write_DescribeQuorumResponse_1(o: DescribeQuorumResponse, write: Write, ver
         write(b"\x00")
 
 
-def _read_DescribeQuorumResponse_2(data: bytes, pos: int) -> tuple[DescribeQuorumResponse, int]:
+def _read_DescribeQuorumResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
     size = len(data)
     o = new(DescribeQuorumResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -1065,7 +1097,9 @@ def _read_DescribeQuorumResponse_2(data: bytes, pos: int) -> tuple[DescribeQuoru
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_DescribeQuorumResponseTopicData_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_DescribeQuorumResponseTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1075,12 +1109,14 @@ def _read_DescribeQuorumResponse_2(data: bytes, pos: int) -> tuple[DescribeQuoru
         check_length(-1, pos, size, what="nodes")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="nodes")
-    o.nodes, pos = _read_DescribeQuorumResponseNode_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 188, pos)
+    o.nodes, pos = _read_DescribeQuorumResponseNode_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

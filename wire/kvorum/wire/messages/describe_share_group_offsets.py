@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -22,6 +23,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -283,8 +285,9 @@ class DescribeShareGroupOffsetsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsRequestTopic], int]:
+def _read_DescribeShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsRequestTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[DescribeShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
         o = new(DescribeShareGroupOffsetsRequestTopic)
@@ -299,17 +302,17 @@ def _read_DescribeShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -330,7 +333,7 @@ def _write_DescribeShareGroupOffsetsRequestTopic_0(items: Iterable[DescribeShare
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsRequestGroup], int]:
+def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsRequestGroup], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsRequestGroup] = []
     for _ in range(count):
@@ -354,12 +357,14 @@ def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: 
         else:
             if n * 3 > size - pos:
                 check_length(n * 3, pos, size, what="topics")
-            o.topics, pos = _read_DescribeShareGroupOffsetsRequestTopic_0(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.topics, pos = _read_DescribeShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -381,7 +386,7 @@ def _write_DescribeShareGroupOffsetsRequestGroup_0(items: Iterable[DescribeShare
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
+def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsRequest, int]:
     size = len(data)
     o = new(DescribeShareGroupOffsetsRequest)
     n = data[pos]
@@ -393,12 +398,14 @@ def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int) -> tuple[Des
         check_length(-1, pos, size, what="groups")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="groups")
-    o.groups, pos = _read_DescribeShareGroupOffsetsRequestGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.groups, pos = _read_DescribeShareGroupOffsetsRequestGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -414,7 +421,7 @@ def _write_DescribeShareGroupOffsetsRequest_0(o: DescribeShareGroupOffsetsReques
         write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
+def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponsePartition] = []
     for _ in range(count):
@@ -436,7 +443,7 @@ def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, co
         o.lag = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -458,7 +465,7 @@ def _write_DescribeShareGroupOffsetsResponsePartition_0(items: Iterable[Describe
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
+def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponsePartition] = []
     for _ in range(count):
@@ -479,7 +486,7 @@ def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, co
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -501,7 +508,7 @@ def _write_DescribeShareGroupOffsetsResponsePartition_1(items: Iterable[Describe
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
+def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
@@ -524,12 +531,14 @@ def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 316, pos)
+        o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -540,6 +549,8 @@ def _write_DescribeShareGroupOffsetsResponseTopic_0(items: Iterable[DescribeShar
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -555,7 +566,7 @@ def _write_DescribeShareGroupOffsetsResponseTopic_0(items: Iterable[DescribeShar
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
+def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
@@ -578,12 +589,14 @@ def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="partitions")
         if n * 28 > size - pos:
             check_length(n * 28, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 356, pos)
+        o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -594,6 +607,8 @@ def _write_DescribeShareGroupOffsetsResponseTopic_1(items: Iterable[DescribeShar
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -609,7 +624,7 @@ def _write_DescribeShareGroupOffsetsResponseTopic_1(items: Iterable[DescribeShar
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
+def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponseGroup] = []
     for _ in range(count):
@@ -632,7 +647,9 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="topics")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="topics")
-        o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
         if n > 127:
@@ -649,7 +666,7 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -680,7 +697,7 @@ def _write_DescribeShareGroupOffsetsResponseGroup_0(items: Iterable[DescribeShar
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count: int) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
+def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
     size = len(data)
     found: list[DescribeShareGroupOffsetsResponseGroup] = []
     for _ in range(count):
@@ -703,7 +720,9 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="topics")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="topics")
-        o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_1(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
         if n > 127:
@@ -720,7 +739,7 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -751,7 +770,7 @@ def _write_DescribeShareGroupOffsetsResponseGroup_1(items: Iterable[DescribeShar
             write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
+def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     size = len(data)
     o = new(DescribeShareGroupOffsetsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -763,12 +782,14 @@ def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int) -> tuple[De
         check_length(-1, pos, size, what="groups")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="groups")
-    o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -788,7 +809,7 @@ def _write_DescribeShareGroupOffsetsResponse_0(o: DescribeShareGroupOffsetsRespo
         write(b"\x00")
 
 
-def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
+def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     size = len(data)
     o = new(DescribeShareGroupOffsetsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -800,12 +821,14 @@ def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int) -> tuple[De
         check_length(-1, pos, size, what="groups")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="groups")
-    o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

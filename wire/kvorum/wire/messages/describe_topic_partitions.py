@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32_LAST,
@@ -24,6 +25,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -305,7 +307,7 @@ class DescribeTopicPartitionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeTopicPartitionsRequestCursor_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsRequestCursor], int]:
+def _read_DescribeTopicPartitionsRequestCursor_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsRequestCursor], int]:
     size = len(data)
     found: list[DescribeTopicPartitionsRequestCursor] = []
     for _ in range(count):
@@ -323,7 +325,7 @@ def _read_DescribeTopicPartitionsRequestCursor_0(data: bytes, pos: int, count: i
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -341,7 +343,7 @@ def _write_DescribeTopicPartitionsRequestCursor_0(items: Iterable[DescribeTopicP
             write(_pack_ix(o.partition_index))
 
 
-def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsRequestTopicRequest], int]:
+def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsRequestTopicRequest], int]:
     size = len(data)
     found: list[DescribeTopicPartitionsRequestTopicRequest] = []
     for _ in range(count):
@@ -359,7 +361,7 @@ def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, co
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -376,7 +378,7 @@ def _write_DescribeTopicPartitionsRequestTopicRequest_0(items: Iterable[Describe
             write(b"\x00")
 
 
-def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int) -> tuple[DescribeTopicPartitionsRequest, int]:
+def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTopicPartitionsRequest, int]:
     size = len(data)
     o = new(DescribeTopicPartitionsRequest)
     n = data[pos]
@@ -388,18 +390,20 @@ def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int) -> tuple[Descr
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
-    o.topics, pos = _read_DescribeTopicPartitionsRequestTopicRequest_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 140, pos)
+    o.topics, pos = _read_DescribeTopicPartitionsRequestTopicRequest_0(data, pos, n, budget)
     o.response_partition_limit, n = _read_ib(data, pos)
     pos += 5
-    if n <= 0:
+    if n < 0:
         o.cursor = None
     else:
-        (o.cursor,), pos = _read_DescribeTopicPartitionsRequestCursor_0(data, pos, 1)
+        (o.cursor,), pos = _read_DescribeTopicPartitionsRequestCursor_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -421,55 +425,56 @@ def _write_DescribeTopicPartitionsRequest_0(o: DescribeTopicPartitionsRequest, w
         write(b"\x00")
 
 
-def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsResponsePartition], int]:
+def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponsePartition], int]:
+    few = 17 if budget is None else 0
     found: list[DescribeTopicPartitionsResponsePartition] = []
     for _ in range(count):
         o = new(DescribeTopicPartitionsResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replica_nodes, pos = long_int32s(data, pos, n)
+            o.replica_nodes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.isr_nodes, pos = long_int32s(data, pos, n)
+            o.isr_nodes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.eligible_leader_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.eligible_leader_replicas, pos = long_int32s_or_null(data, pos, n)
+            o.eligible_leader_replicas, pos = long_int32s_or_null(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.last_known_elr, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.last_known_elr, pos = long_int32s_or_null(data, pos, n)
+            o.last_known_elr, pos = long_int32s_or_null(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.offline_replicas, pos = long_int32s(data, pos, n)
+            o.offline_replicas, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -521,7 +526,7 @@ def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTo
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsResponseCursor], int]:
+def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponseCursor], int]:
     size = len(data)
     found: list[DescribeTopicPartitionsResponseCursor] = []
     for _ in range(count):
@@ -539,7 +544,7 @@ def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: 
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -557,7 +562,7 @@ def _write_DescribeTopicPartitionsResponseCursor_0(items: Iterable[DescribeTopic
             write(_pack_ix(o.partition_index))
 
 
-def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTopicPartitionsResponseTopic], int]:
+def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponseTopic], int]:
     size = len(data)
     found: list[DescribeTopicPartitionsResponseTopic] = []
     for _ in range(count):
@@ -583,12 +588,14 @@ def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_DescribeTopicPartitionsResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 628, pos)
+        o.partitions, pos = _read_DescribeTopicPartitionsResponsePartition_0(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -604,6 +611,8 @@ def _write_DescribeTopicPartitionsResponseTopic_0(items: Iterable[DescribeTopicP
             write(_pack_h(o.error_code))
             write(long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -620,7 +629,7 @@ def _write_DescribeTopicPartitionsResponseTopic_0(items: Iterable[DescribeTopicP
             write(_pack_ix(o.topic_authorized_operations))
 
 
-def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int) -> tuple[DescribeTopicPartitionsResponse, int]:
+def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTopicPartitionsResponse, int]:
     size = len(data)
     o = new(DescribeTopicPartitionsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -632,18 +641,20 @@ def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int) -> tuple[Desc
         check_length(-1, pos, size, what="topics")
     if n * 26 > size - pos:
         check_length(n * 26, pos, size, what="topics")
-    o.topics, pos = _read_DescribeTopicPartitionsResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_DescribeTopicPartitionsResponseTopic_0(data, pos, n, budget)
     n, = _read_b(data, pos)
     pos += 1
-    if n <= 0:
+    if n < 0:
         o.next_cursor = None
     else:
-        (o.next_cursor,), pos = _read_DescribeTopicPartitionsResponseCursor_0(data, pos, 1)
+        (o.next_cursor,), pos = _read_DescribeTopicPartitionsResponseCursor_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -178,7 +179,7 @@ class DescribeTransactionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeTransactionsRequest_0(data: bytes, pos: int) -> tuple[DescribeTransactionsRequest, int]:
+def _read_DescribeTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTransactionsRequest, int]:
     size = len(data)
     o = new(DescribeTransactionsRequest)
     n = data[pos]
@@ -190,6 +191,8 @@ def _read_DescribeTransactionsRequest_0(data: bytes, pos: int) -> tuple[Describe
         check_length(-1, pos, size, what="transactionalIds")
     if n > size - pos:
         check_length(n, pos, size, what="transactionalIds")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.transactional_ids = []
     for _ in range(n):
         n = data[pos]
@@ -206,7 +209,7 @@ def _read_DescribeTransactionsRequest_0(data: bytes, pos: int) -> tuple[Describe
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -226,8 +229,9 @@ def _write_DescribeTransactionsRequest_0(o: DescribeTransactionsRequest, write: 
         write(b"\x00")
 
 
-def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTransactionsResponseTopicData], int]:
+def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTransactionsResponseTopicData], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[DescribeTransactionsResponseTopicData] = []
     for _ in range(count):
         o = new(DescribeTransactionsResponseTopicData)
@@ -242,17 +246,17 @@ def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -273,7 +277,7 @@ def _write_DescribeTransactionsResponseTopicData_0(items: Iterable[DescribeTrans
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeTransactionsResponseTransactionState], int]:
+def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTransactionsResponseTransactionState], int]:
     size = len(data)
     found: list[DescribeTransactionsResponseTransactionState] = []
     for _ in range(count):
@@ -305,12 +309,14 @@ def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, 
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_DescribeTransactionsResponseTopicData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_DescribeTransactionsResponseTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -344,7 +350,7 @@ def _write_DescribeTransactionsResponseTransactionState_0(items: Iterable[Descri
             write(b"\x00")
 
 
-def _read_DescribeTransactionsResponse_0(data: bytes, pos: int) -> tuple[DescribeTransactionsResponse, int]:
+def _read_DescribeTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTransactionsResponse, int]:
     size = len(data)
     o = new(DescribeTransactionsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -356,12 +362,14 @@ def _read_DescribeTransactionsResponse_0(data: bytes, pos: int) -> tuple[Describ
         check_length(-1, pos, size, what="transactionStates")
     if n * 28 > size - pos:
         check_length(n * 28, pos, size, what="transactionStates")
-    o.transaction_states, pos = _read_DescribeTransactionsResponseTransactionState_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 508, pos)
+    o.transaction_states, pos = _read_DescribeTransactionsResponseTransactionState_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -184,7 +185,7 @@ class DescribeUserScramCredentialsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_DescribeUserScramCredentialsRequestUserName_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeUserScramCredentialsRequestUserName], int]:
+def _read_DescribeUserScramCredentialsRequestUserName_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeUserScramCredentialsRequestUserName], int]:
     size = len(data)
     found: list[DescribeUserScramCredentialsRequestUserName] = []
     for _ in range(count):
@@ -202,7 +203,7 @@ def _read_DescribeUserScramCredentialsRequestUserName_0(data: bytes, pos: int, c
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -219,7 +220,7 @@ def _write_DescribeUserScramCredentialsRequestUserName_0(items: Iterable[Describ
             write(b"\x00")
 
 
-def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[DescribeUserScramCredentialsRequest, int]:
+def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeUserScramCredentialsRequest, int]:
     size = len(data)
     o = new(DescribeUserScramCredentialsRequest)
     n = data[pos]
@@ -232,12 +233,14 @@ def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int) -> tuple[
     else:
         if n * 2 > size - pos:
             check_length(n * 2, pos, size, what="users")
-        o.users, pos = _read_DescribeUserScramCredentialsRequestUserName_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 140, pos)
+        o.users, pos = _read_DescribeUserScramCredentialsRequestUserName_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -253,7 +256,7 @@ def _write_DescribeUserScramCredentialsRequest_0(o: DescribeUserScramCredentials
         write(b"\x00")
 
 
-def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeUserScramCredentialsResponseCredentialInfo], int]:
+def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeUserScramCredentialsResponseCredentialInfo], int]:
     found: list[DescribeUserScramCredentialsResponseCredentialInfo] = []
     for _ in range(count):
         o = new(DescribeUserScramCredentialsResponseCredentialInfo)
@@ -261,7 +264,7 @@ def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos:
         pos += 6
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -275,7 +278,7 @@ def _write_DescribeUserScramCredentialsResponseCredentialInfo_0(items: Iterable[
             write(_pack_bix(o.mechanism, o.iterations))
 
 
-def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data: bytes, pos: int, count: int) -> tuple[list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult], int]:
+def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult], int]:
     size = len(data)
     found: list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult] = []
     for _ in range(count):
@@ -310,12 +313,14 @@ def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
             check_length(-1, pos, size, what="credentialInfos")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="credentialInfos")
-        o.credential_infos, pos = _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.credential_infos, pos = _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -346,7 +351,7 @@ def _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResul
             write(b"\x00")
 
 
-def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple[DescribeUserScramCredentialsResponse, int]:
+def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeUserScramCredentialsResponse, int]:
     size = len(data)
     o = new(DescribeUserScramCredentialsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -370,12 +375,14 @@ def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int) -> tuple
         check_length(-1, pos, size, what="results")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="results")
-    o.results, pos = _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.results, pos = _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

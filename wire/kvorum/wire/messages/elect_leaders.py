@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -210,8 +211,9 @@ class ElectLeadersResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersRequestTopicPartitions], int]:
+def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersRequestTopicPartitions], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ElectLeadersRequestTopicPartitions] = []
     for _ in range(count):
         o = new(ElectLeadersRequestTopicPartitions)
@@ -226,10 +228,10 @@ def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -253,8 +255,9 @@ def _write_ElectLeadersRequestTopicPartitions_0(items: Iterable[ElectLeadersRequ
             no_tags(version)
 
 
-def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersRequestTopicPartitions], int]:
+def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersRequestTopicPartitions], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ElectLeadersRequestTopicPartitions] = []
     for _ in range(count):
         o = new(ElectLeadersRequestTopicPartitions)
@@ -269,17 +272,17 @@ def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -300,7 +303,7 @@ def _write_ElectLeadersRequestTopicPartitions_2(items: Iterable[ElectLeadersRequ
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ElectLeadersRequest_0(data: bytes, pos: int) -> tuple[ElectLeadersRequest, int]:
+def _read_ElectLeadersRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersRequest, int]:
     size = len(data)
     o = new(ElectLeadersRequest)
     n, = _read_i(data, pos)
@@ -310,7 +313,9 @@ def _read_ElectLeadersRequest_0(data: bytes, pos: int) -> tuple[ElectLeadersRequ
     else:
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
     o.election_type = 0
@@ -331,7 +336,7 @@ def _write_ElectLeadersRequest_0(o: ElectLeadersRequest, write: Write, version: 
     write(_pack_i(o.timeout_ms))
 
 
-def _read_ElectLeadersRequest_1(data: bytes, pos: int) -> tuple[ElectLeadersRequest, int]:
+def _read_ElectLeadersRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersRequest, int]:
     size = len(data)
     o = new(ElectLeadersRequest)
     o.election_type, n = _read_bi(data, pos)
@@ -341,7 +346,9 @@ def _read_ElectLeadersRequest_1(data: bytes, pos: int) -> tuple[ElectLeadersRequ
     else:
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
@@ -359,7 +366,7 @@ def _write_ElectLeadersRequest_1(o: ElectLeadersRequest, write: Write, version: 
     write(_pack_i(o.timeout_ms))
 
 
-def _read_ElectLeadersRequest_2(data: bytes, pos: int) -> tuple[ElectLeadersRequest, int]:
+def _read_ElectLeadersRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersRequest, int]:
     size = len(data)
     o = new(ElectLeadersRequest)
     o.election_type, n = _read_bB(data, pos)
@@ -372,12 +379,14 @@ def _read_ElectLeadersRequest_2(data: bytes, pos: int) -> tuple[ElectLeadersRequ
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_2(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -398,7 +407,7 @@ def _write_ElectLeadersRequest_2(o: ElectLeadersRequest, write: Write, version: 
         write(_pack_ix(o.timeout_ms))
 
 
-def _read_ElectLeadersResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersResponsePartitionResult], int]:
+def _read_ElectLeadersResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponsePartitionResult], int]:
     size = len(data)
     found: list[ElectLeadersResponsePartitionResult] = []
     for _ in range(count):
@@ -429,7 +438,7 @@ def _write_ElectLeadersResponsePartitionResult_0(items: Iterable[ElectLeadersRes
             no_tags(version)
 
 
-def _read_ElectLeadersResponsePartitionResult_2(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersResponsePartitionResult], int]:
+def _read_ElectLeadersResponsePartitionResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponsePartitionResult], int]:
     size = len(data)
     found: list[ElectLeadersResponsePartitionResult] = []
     for _ in range(count):
@@ -450,7 +459,7 @@ def _read_ElectLeadersResponsePartitionResult_2(data: bytes, pos: int, count: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -472,7 +481,7 @@ def _write_ElectLeadersResponsePartitionResult_2(items: Iterable[ElectLeadersRes
             write(b"\x00")
 
 
-def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersResponseReplicaElectionResult], int]:
+def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponseReplicaElectionResult], int]:
     size = len(data)
     found: list[ElectLeadersResponseReplicaElectionResult] = []
     for _ in range(count):
@@ -490,7 +499,9 @@ def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, cou
             check_length(-1, pos, size, what="partitionResult")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitionResult")
-        o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -511,7 +522,7 @@ def _write_ElectLeadersResponseReplicaElectionResult_0(items: Iterable[ElectLead
             no_tags(version)
 
 
-def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, count: int) -> tuple[list[ElectLeadersResponseReplicaElectionResult], int]:
+def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponseReplicaElectionResult], int]:
     size = len(data)
     found: list[ElectLeadersResponseReplicaElectionResult] = []
     for _ in range(count):
@@ -534,12 +545,14 @@ def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, cou
             check_length(-1, pos, size, what="partitionResult")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitionResult")
-        o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -561,7 +574,7 @@ def _write_ElectLeadersResponseReplicaElectionResult_2(items: Iterable[ElectLead
             write(b"\x00")
 
 
-def _read_ElectLeadersResponse_0(data: bytes, pos: int) -> tuple[ElectLeadersResponse, int]:
+def _read_ElectLeadersResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersResponse, int]:
     size = len(data)
     o = new(ElectLeadersResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -570,7 +583,9 @@ def _read_ElectLeadersResponse_0(data: bytes, pos: int) -> tuple[ElectLeadersRes
         check_length(-1, pos, size, what="replicaElectionResults")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="replicaElectionResults")
-    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n, budget)
     o.error_code = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -588,7 +603,7 @@ def _write_ElectLeadersResponse_0(o: ElectLeadersResponse, write: Write, version
         no_tags(version)
 
 
-def _read_ElectLeadersResponse_1(data: bytes, pos: int) -> tuple[ElectLeadersResponse, int]:
+def _read_ElectLeadersResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersResponse, int]:
     size = len(data)
     o = new(ElectLeadersResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
@@ -597,7 +612,9 @@ def _read_ElectLeadersResponse_1(data: bytes, pos: int) -> tuple[ElectLeadersRes
         check_length(-1, pos, size, what="replicaElectionResults")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="replicaElectionResults")
-    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -612,7 +629,7 @@ def _write_ElectLeadersResponse_1(o: ElectLeadersResponse, write: Write, version
         no_tags(version)
 
 
-def _read_ElectLeadersResponse_2(data: bytes, pos: int) -> tuple[ElectLeadersResponse, int]:
+def _read_ElectLeadersResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersResponse, int]:
     size = len(data)
     o = new(ElectLeadersResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -624,12 +641,14 @@ def _read_ElectLeadersResponse_2(data: bytes, pos: int) -> tuple[ElectLeadersRes
         check_length(-1, pos, size, what="replicaElectionResults")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="replicaElectionResults")
-    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

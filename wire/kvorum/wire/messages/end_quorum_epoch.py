@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_READERS,
@@ -24,6 +25,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tag,
     read_tags,
@@ -348,7 +350,7 @@ class EndQuorumEpochResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_EndQuorumEpochRequestReplicaInfo_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestReplicaInfo], int]:
+def _read_EndQuorumEpochRequestReplicaInfo_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestReplicaInfo], int]:
     found: list[EndQuorumEpochRequestReplicaInfo] = []
     for _ in range(count):
         o = new(EndQuorumEpochRequestReplicaInfo)
@@ -356,13 +358,15 @@ def _read_EndQuorumEpochRequestReplicaInfo_1(data: bytes, pos: int, count: int) 
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_EndQuorumEpochRequestReplicaInfo_1(items: Iterable[EndQuorumEpochRequestReplicaInfo], write: Write, version: int) -> None:
     for o in items:
+        if len(o.candidate_directory_id) != 16:
+            not_a_uuid(o.candidate_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_i16s(o.candidate_id, o.candidate_directory_id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -370,8 +374,9 @@ def _write_EndQuorumEpochRequestReplicaInfo_1(items: Iterable[EndQuorumEpochRequ
             write(_pack_i16sx(o.candidate_id, o.candidate_directory_id))
 
 
-def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestPartitionData], int]:
+def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestPartitionData], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[EndQuorumEpochRequestPartitionData] = []
     for _ in range(count):
         o = new(EndQuorumEpochRequestPartitionData)
@@ -379,10 +384,10 @@ def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int
         pos += 16
         if n < 0:
             check_length(-1, pos, size, what="preferredSuccessors")
-        if n < 17:
+        if n < few:
             o.preferred_successors = list(INT32_READERS[n](data, pos))
         else:
-            o.preferred_successors = read_numbers(data, pos, n, "i")
+            o.preferred_successors = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.preferred_candidates = []
         o.unknown_tagged_fields = None
@@ -404,7 +409,7 @@ def _write_EndQuorumEpochRequestPartitionData_0(items: Iterable[EndQuorumEpochRe
             no_tags(version)
 
 
-def _read_EndQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestPartitionData], int]:
+def _read_EndQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestPartitionData], int]:
     size = len(data)
     found: list[EndQuorumEpochRequestPartitionData] = []
     for _ in range(count):
@@ -418,13 +423,15 @@ def _read_EndQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="preferredCandidates")
         if n * 21 > size - pos:
             check_length(n * 21, pos, size, what="preferredCandidates")
-        o.preferred_candidates, pos = _read_EndQuorumEpochRequestReplicaInfo_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.preferred_candidates, pos = _read_EndQuorumEpochRequestReplicaInfo_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.preferred_successors = []
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -446,7 +453,7 @@ def _write_EndQuorumEpochRequestPartitionData_1(items: Iterable[EndQuorumEpochRe
             write(b"\x00")
 
 
-def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestLeaderEndpoint], int]:
+def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestLeaderEndpoint], int]:
     size = len(data)
     found: list[EndQuorumEpochRequestLeaderEndpoint] = []
     for _ in range(count):
@@ -473,7 +480,7 @@ def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: in
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -495,7 +502,7 @@ def _write_EndQuorumEpochRequestLeaderEndpoint_1(items: Iterable[EndQuorumEpochR
             write(_pack_Hx(o.port))
 
 
-def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestTopicData], int]:
+def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestTopicData], int]:
     size = len(data)
     found: list[EndQuorumEpochRequestTopicData] = []
     for _ in range(count):
@@ -513,7 +520,9 @@ def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitions")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="partitions")
-        o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 276, pos)
+        o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -534,7 +543,7 @@ def _write_EndQuorumEpochRequestTopicData_0(items: Iterable[EndQuorumEpochReques
             no_tags(version)
 
 
-def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochRequestTopicData], int]:
+def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestTopicData], int]:
     size = len(data)
     found: list[EndQuorumEpochRequestTopicData] = []
     for _ in range(count):
@@ -557,12 +566,14 @@ def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 276, pos)
+        o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -584,7 +595,7 @@ def _write_EndQuorumEpochRequestTopicData_1(items: Iterable[EndQuorumEpochReques
             write(b"\x00")
 
 
-def _read_EndQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[EndQuorumEpochRequest, int]:
+def _read_EndQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochRequest, int]:
     size = len(data)
     o = new(EndQuorumEpochRequest)
     n, = _read_h(data, pos)
@@ -603,7 +614,9 @@ def _read_EndQuorumEpochRequest_0(data: bytes, pos: int) -> tuple[EndQuorumEpoch
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_EndQuorumEpochRequestTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_EndQuorumEpochRequestTopicData_0(data, pos, n, budget)
     o.leader_endpoints = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -624,7 +637,7 @@ def _write_EndQuorumEpochRequest_0(o: EndQuorumEpochRequest, write: Write, versi
         no_tags(version)
 
 
-def _read_EndQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[EndQuorumEpochRequest, int]:
+def _read_EndQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochRequest, int]:
     size = len(data)
     o = new(EndQuorumEpochRequest)
     n = data[pos]
@@ -648,7 +661,9 @@ def _read_EndQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[EndQuorumEpoch
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_EndQuorumEpochRequestTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_EndQuorumEpochRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -658,12 +673,14 @@ def _read_EndQuorumEpochRequest_1(data: bytes, pos: int) -> tuple[EndQuorumEpoch
         check_length(-1, pos, size, what="leaderEndpoints")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="leaderEndpoints")
-    o.leader_endpoints, pos = _read_EndQuorumEpochRequestLeaderEndpoint_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.leader_endpoints, pos = _read_EndQuorumEpochRequestLeaderEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -689,7 +706,7 @@ def _write_EndQuorumEpochRequest_1(o: EndQuorumEpochRequest, write: Write, versi
         write(b"\x00")
 
 
-def _read_EndQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
+def _read_EndQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
     found: list[EndQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(EndQuorumEpochResponsePartitionData)
@@ -707,7 +724,7 @@ def _write_EndQuorumEpochResponsePartitionData_0(items: Iterable[EndQuorumEpochR
         write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-def _read_EndQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
+def _read_EndQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
     found: list[EndQuorumEpochResponsePartitionData] = []
     for _ in range(count):
         o = new(EndQuorumEpochResponsePartitionData)
@@ -715,7 +732,7 @@ def _read_EndQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: in
         pos += 15
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -729,7 +746,7 @@ def _write_EndQuorumEpochResponsePartitionData_1(items: Iterable[EndQuorumEpochR
             write(_pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponseNodeEndpoint], int]:
+def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponseNodeEndpoint], int]:
     size = len(data)
     found: list[EndQuorumEpochResponseNodeEndpoint] = []
     for _ in range(count):
@@ -747,7 +764,7 @@ def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -769,7 +786,7 @@ def _write_EndQuorumEpochResponseNodeEndpoint_1(items: Iterable[EndQuorumEpochRe
             write(_pack_Hx(o.port))
 
 
-def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponseTopicData], int]:
+def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponseTopicData], int]:
     size = len(data)
     found: list[EndQuorumEpochResponseTopicData] = []
     for _ in range(count):
@@ -787,7 +804,9 @@ def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -808,7 +827,7 @@ def _write_EndQuorumEpochResponseTopicData_0(items: Iterable[EndQuorumEpochRespo
             no_tags(version)
 
 
-def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[EndQuorumEpochResponseTopicData], int]:
+def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponseTopicData], int]:
     size = len(data)
     found: list[EndQuorumEpochResponseTopicData] = []
     for _ in range(count):
@@ -831,12 +850,14 @@ def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitions")
         if n * 15 > size - pos:
             check_length(n * 15, pos, size, what="partitions")
-        o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -858,7 +879,7 @@ def _write_EndQuorumEpochResponseTopicData_1(items: Iterable[EndQuorumEpochRespo
             write(b"\x00")
 
 
-def _read_EndQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[EndQuorumEpochResponse, int]:
+def _read_EndQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochResponse, int]:
     size = len(data)
     o = new(EndQuorumEpochResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -867,7 +888,9 @@ def _read_EndQuorumEpochResponse_0(data: bytes, pos: int) -> tuple[EndQuorumEpoc
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_EndQuorumEpochResponseTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_EndQuorumEpochResponseTopicData_0(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -885,10 +908,12 @@ def _write_EndQuorumEpochResponse_0(o: EndQuorumEpochResponse, write: Write, ver
         no_tags(version)
 
 
-def _tags_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -904,7 +929,9 @@ def _tags_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, data: bytes, pos: 
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 8 > size - pos:
                 check_length(n * 8, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_EndQuorumEpochResponseNodeEndpoint_1(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.node_endpoints, pos = _read_EndQuorumEpochResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -914,7 +941,7 @@ def _tags_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, data: bytes, pos: 
     return pos
 
 
-def _read_EndQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[EndQuorumEpochResponse, int]:
+def _read_EndQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochResponse, int]:
     size = len(data)
     o = new(EndQuorumEpochResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -926,13 +953,15 @@ def _read_EndQuorumEpochResponse_1(data: bytes, pos: int) -> tuple[EndQuorumEpoc
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_EndQuorumEpochResponseTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_EndQuorumEpochResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_EndQuorumEpochResponse_1(o, data, pos, n)
+        pos = _tags_EndQuorumEpochResponse_1(o, data, pos, n, budget)
     return o, pos
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -35,13 +36,13 @@ class EndTransactionRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_EndTransactionRecord_0(data: bytes, pos: int) -> tuple[EndTransactionRecord, int]:
+def _read_EndTransactionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTransactionRecord, int]:
     o = new(EndTransactionRecord)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -115,7 +116,7 @@ class EndTxnResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_EndTxnRequest_0(data: bytes, pos: int) -> tuple[EndTxnRequest, int]:
+def _read_EndTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnRequest, int]:
     size = len(data)
     o = new(EndTxnRequest)
     n, = _read_h(data, pos)
@@ -141,7 +142,7 @@ def _write_EndTxnRequest_0(o: EndTxnRequest, write: Write, version: int) -> None
     write(_pack_qht(o.producer_id, o.producer_epoch, o.committed))
 
 
-def _read_EndTxnRequest_3(data: bytes, pos: int) -> tuple[EndTxnRequest, int]:
+def _read_EndTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnRequest, int]:
     size = len(data)
     o = new(EndTxnRequest)
     n = data[pos]
@@ -157,7 +158,7 @@ def _read_EndTxnRequest_3(data: bytes, pos: int) -> tuple[EndTxnRequest, int]:
     pos += 12
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -173,7 +174,7 @@ def _write_EndTxnRequest_3(o: EndTxnRequest, write: Write, version: int) -> None
         write(_pack_qhtx(o.producer_id, o.producer_epoch, o.committed))
 
 
-def _read_EndTxnResponse_0(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
+def _read_EndTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnResponse, int]:
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -189,7 +190,7 @@ def _write_EndTxnResponse_0(o: EndTxnResponse, write: Write, version: int) -> No
     write(_pack_ih(o.throttle_time_ms, o.error_code))
 
 
-def _read_EndTxnResponse_3(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
+def _read_EndTxnResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnResponse, int]:
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
@@ -197,7 +198,7 @@ def _read_EndTxnResponse_3(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
     o.producer_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -209,13 +210,13 @@ def _write_EndTxnResponse_3(o: EndTxnResponse, write: Write, version: int) -> No
         write(_pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-def _read_EndTxnResponse_5(data: bytes, pos: int) -> tuple[EndTxnResponse, int]:
+def _read_EndTxnResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnResponse, int]:
     o = new(EndTxnResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, n = _read_ihqhB(data, pos)
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

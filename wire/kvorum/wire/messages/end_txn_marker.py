@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -43,7 +44,7 @@ class EndTxnMarker(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_EndTxnMarker_0(data: bytes, pos: int) -> tuple[EndTxnMarker, int]:
+def _read_EndTxnMarker_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnMarker, int]:
     o = new(EndTxnMarker)
     o.coordinator_epoch, = _read_i(data, pos)
     pos += 4

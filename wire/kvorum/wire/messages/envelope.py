@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -89,7 +90,7 @@ class EnvelopeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_EnvelopeRequest_0(data: bytes, pos: int) -> tuple[EnvelopeRequest, int]:
+def _read_EnvelopeRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[EnvelopeRequest, int]:
     size = len(data)
     o = new(EnvelopeRequest)
     n = data[pos]
@@ -126,7 +127,7 @@ def _read_EnvelopeRequest_0(data: bytes, pos: int) -> tuple[EnvelopeRequest, int
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -150,7 +151,7 @@ def _write_EnvelopeRequest_0(o: EnvelopeRequest, write: Write, version: int) -> 
         write(b"\x00")
 
 
-def _read_EnvelopeResponse_0(data: bytes, pos: int) -> tuple[EnvelopeResponse, int]:
+def _read_EnvelopeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EnvelopeResponse, int]:
     size = len(data)
     o = new(EnvelopeResponse)
     n = data[pos]
@@ -169,7 +170,7 @@ def _read_EnvelopeResponse_0(data: bytes, pos: int) -> tuple[EnvelopeResponse, i
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

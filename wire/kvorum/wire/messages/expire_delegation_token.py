@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -97,7 +98,7 @@ class ExpireDelegationTokenResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ExpireDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[ExpireDelegationTokenRequest, int]:
+def _read_ExpireDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ExpireDelegationTokenRequest, int]:
     size = len(data)
     o = new(ExpireDelegationTokenRequest)
     n, = _read_i(data, pos)
@@ -123,7 +124,7 @@ def _write_ExpireDelegationTokenRequest_1(o: ExpireDelegationTokenRequest, write
     write(_pack_q(o.expiry_time_period_ms))
 
 
-def _read_ExpireDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[ExpireDelegationTokenRequest, int]:
+def _read_ExpireDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ExpireDelegationTokenRequest, int]:
     size = len(data)
     o = new(ExpireDelegationTokenRequest)
     n = data[pos]
@@ -139,7 +140,7 @@ def _read_ExpireDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[ExpireD
     pos += 9
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -155,7 +156,7 @@ def _write_ExpireDelegationTokenRequest_2(o: ExpireDelegationTokenRequest, write
         write(_pack_qx(o.expiry_time_period_ms))
 
 
-def _read_ExpireDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[ExpireDelegationTokenResponse, int]:
+def _read_ExpireDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ExpireDelegationTokenResponse, int]:
     o = new(ExpireDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms = _read_hqi(data, pos)
     pos += 14
@@ -169,13 +170,13 @@ def _write_ExpireDelegationTokenResponse_1(o: ExpireDelegationTokenResponse, wri
     write(_pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
 
 
-def _read_ExpireDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[ExpireDelegationTokenResponse, int]:
+def _read_ExpireDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[ExpireDelegationTokenResponse, int]:
     o = new(ExpireDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms, n = _read_hqiB(data, pos)
     pos += 15
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

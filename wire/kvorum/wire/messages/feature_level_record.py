@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -54,7 +55,7 @@ class FeatureLevelRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_FeatureLevelRecord_0(data: bytes, pos: int) -> tuple[FeatureLevelRecord, int]:
+def _read_FeatureLevelRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[FeatureLevelRecord, int]:
     size = len(data)
     o = new(FeatureLevelRecord)
     n = data[pos]
@@ -70,7 +71,7 @@ def _read_FeatureLevelRecord_0(data: bytes, pos: int) -> tuple[FeatureLevelRecor
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -28,6 +29,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tag,
     read_tags,
@@ -653,7 +655,7 @@ class FetchResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_FetchRequestFetchPartition_4(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -678,7 +680,7 @@ def _write_FetchRequestFetchPartition_4(items: Iterable[FetchRequestFetchPartiti
         write(_pack_iqi(o.partition, o.fetch_offset, o.partition_max_bytes))
 
 
-def _read_FetchRequestFetchPartition_5(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -702,7 +704,7 @@ def _write_FetchRequestFetchPartition_5(items: Iterable[FetchRequestFetchPartiti
         write(_pack_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
 
 
-def _read_FetchRequestFetchPartition_9(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -725,7 +727,7 @@ def _write_FetchRequestFetchPartition_9(items: Iterable[FetchRequestFetchPartiti
         write(_pack_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
 
 
-def _read_FetchRequestFetchPartition_12(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -735,7 +737,7 @@ def _read_FetchRequestFetchPartition_12(data: bytes, pos: int, count: int) -> tu
         o.high_watermark = 9223372036854775807
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -749,9 +751,11 @@ def _write_FetchRequestFetchPartition_12(items: Iterable[FetchRequestFetchPartit
             write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
 
 
-def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -771,7 +775,7 @@ def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: byt
     return pos
 
 
-def _read_FetchRequestFetchPartition_17(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_17(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -781,7 +785,7 @@ def _read_FetchRequestFetchPartition_17(data: bytes, pos: int, count: int) -> tu
         o.replica_directory_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_FetchRequestFetchPartition_17(o, data, pos, n)
+            pos = _tags_FetchRequestFetchPartition_17(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -793,6 +797,8 @@ def _write_FetchRequestFetchPartition_17(items: Iterable[FetchRequestFetchPartit
         if o.replica_directory_id != ZERO_UUID:
             payload = []
             put = payload.append
+            if len(o.replica_directory_id) != 16:
+                not_a_uuid(o.replica_directory_id)
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
@@ -802,9 +808,11 @@ def _write_FetchRequestFetchPartition_17(items: Iterable[FetchRequestFetchPartit
             write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
 
 
-def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 104, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -826,7 +834,7 @@ def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: byt
     return pos
 
 
-def _read_FetchRequestFetchPartition_18(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchPartition], int]:
+def _read_FetchRequestFetchPartition_18(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchPartition], int]:
     found: list[FetchRequestFetchPartition] = []
     for _ in range(count):
         o = new(FetchRequestFetchPartition)
@@ -836,7 +844,7 @@ def _read_FetchRequestFetchPartition_18(data: bytes, pos: int, count: int) -> tu
         o.high_watermark = 9223372036854775807
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_FetchRequestFetchPartition_18(o, data, pos, n)
+            pos = _tags_FetchRequestFetchPartition_18(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -848,6 +856,8 @@ def _write_FetchRequestFetchPartition_18(items: Iterable[FetchRequestFetchPartit
         if o.replica_directory_id != ZERO_UUID:
             payload = []
             put = payload.append
+            if len(o.replica_directory_id) != 16:
+                not_a_uuid(o.replica_directory_id)
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
         if o.high_watermark != 9223372036854775807:
@@ -862,8 +872,9 @@ def _write_FetchRequestFetchPartition_18(items: Iterable[FetchRequestFetchPartit
             write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
 
 
-def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestForgottenTopic], int]:
+def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestForgottenTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[FetchRequestForgottenTopic] = []
     for _ in range(count):
         o = new(FetchRequestForgottenTopic)
@@ -878,10 +889,10 @@ def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int) -> tup
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < 17:
+        if n < few:
             o.partitions = list(INT32_READERS[n](data, pos))
         else:
-            o.partitions = read_numbers(data, pos, n, "i")
+            o.partitions = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -906,8 +917,9 @@ def _write_FetchRequestForgottenTopic_7(items: Iterable[FetchRequestForgottenTop
             no_tags(version)
 
 
-def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestForgottenTopic], int]:
+def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestForgottenTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[FetchRequestForgottenTopic] = []
     for _ in range(count):
         o = new(FetchRequestForgottenTopic)
@@ -922,18 +934,18 @@ def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int) -> tu
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -954,30 +966,33 @@ def _write_FetchRequestForgottenTopic_12(items: Iterable[FetchRequestForgottenTo
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestForgottenTopic], int]:
+def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestForgottenTopic], int]:
+    few = 17 if budget is None else 0
     found: list[FetchRequestForgottenTopic] = []
     for _ in range(count):
         o = new(FetchRequestForgottenTopic)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -989,7 +1004,7 @@ def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTo
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1007,7 +1022,9 @@ def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int) -> tuple[l
             check_length(-1, pos, size, what="partitions")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_4(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1029,7 +1046,7 @@ def _write_FetchRequestFetchTopic_4(items: Iterable[FetchRequestFetchTopic], wri
             no_tags(version)
 
 
-def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1047,7 +1064,9 @@ def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int) -> tuple[l
             check_length(-1, pos, size, what="partitions")
         if n * 24 > size - pos:
             check_length(n * 24, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 276, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1069,7 +1088,7 @@ def _write_FetchRequestFetchTopic_5(items: Iterable[FetchRequestFetchTopic], wri
             no_tags(version)
 
 
-def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1087,7 +1106,9 @@ def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int) -> tuple[l
             check_length(-1, pos, size, what="partitions")
         if n * 28 > size - pos:
             check_length(n * 28, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_9(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1109,7 +1130,7 @@ def _write_FetchRequestFetchTopic_9(items: Iterable[FetchRequestFetchTopic], wri
             no_tags(version)
 
 
-def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1132,13 +1153,15 @@ def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int) -> tuple[
             check_length(-1, pos, size, what="partitions")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 340, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1160,7 +1183,7 @@ def _write_FetchRequestFetchTopic_12(items: Iterable[FetchRequestFetchTopic], wr
             write(b"\x00")
 
 
-def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1174,19 +1197,23 @@ def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int) -> tuple[
             check_length(-1, pos, size, what="partitions")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 340, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_FetchRequestFetchTopic_13(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1202,7 +1229,7 @@ def _write_FetchRequestFetchTopic_13(items: Iterable[FetchRequestFetchTopic], wr
             write(b"\x00")
 
 
-def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1216,19 +1243,23 @@ def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int) -> tuple[
             check_length(-1, pos, size, what="partitions")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_17(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 340, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_17(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_FetchRequestFetchTopic_17(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1244,7 +1275,7 @@ def _write_FetchRequestFetchTopic_17(items: Iterable[FetchRequestFetchTopic], wr
             write(b"\x00")
 
 
-def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestFetchTopic], int]:
+def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
     size = len(data)
     found: list[FetchRequestFetchTopic] = []
     for _ in range(count):
@@ -1258,19 +1289,23 @@ def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int) -> tuple[
             check_length(-1, pos, size, what="partitions")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchRequestFetchPartition_18(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 340, pos)
+        o.partitions, pos = _read_FetchRequestFetchPartition_18(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_FetchRequestFetchTopic_18(items: Iterable[FetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1286,7 +1321,7 @@ def _write_FetchRequestFetchTopic_18(items: Iterable[FetchRequestFetchTopic], wr
             write(b"\x00")
 
 
-def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int) -> tuple[list[FetchRequestReplicaState], int]:
+def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestReplicaState], int]:
     found: list[FetchRequestReplicaState] = []
     for _ in range(count):
         o = new(FetchRequestReplicaState)
@@ -1294,7 +1329,7 @@ def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int) -> tupl
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1308,7 +1343,7 @@ def _write_FetchRequestReplicaState_15(items: Iterable[FetchRequestReplicaState]
             write(_pack_iqx(o.replica_id, o.replica_epoch))
 
 
-def _read_FetchRequest_4(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = _read_iiiibi(data, pos)
@@ -1317,7 +1352,9 @@ def _read_FetchRequest_4(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_4(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
     o.session_id = 0
@@ -1342,7 +1379,7 @@ def _write_FetchRequest_4(o: FetchRequest, write: Write, version: int) -> None:
         no_tags(version)
 
 
-def _read_FetchRequest_5(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = _read_iiiibi(data, pos)
@@ -1351,7 +1388,9 @@ def _read_FetchRequest_5(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
     o.session_id = 0
@@ -1376,7 +1415,7 @@ def _write_FetchRequest_5(o: FetchRequest, write: Write, version: int) -> None:
         no_tags(version)
 
 
-def _read_FetchRequest_7(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
@@ -1385,14 +1424,18 @@ def _read_FetchRequest_7(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
     if n < 0:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
     o.rack_id = ''
@@ -1417,7 +1460,7 @@ def _write_FetchRequest_7(o: FetchRequest, write: Write, version: int) -> None:
         no_tags(version)
 
 
-def _read_FetchRequest_9(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
@@ -1426,14 +1469,18 @@ def _read_FetchRequest_9(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
     if n < 0:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
     o.rack_id = ''
@@ -1458,7 +1505,7 @@ def _write_FetchRequest_9(o: FetchRequest, write: Write, version: int) -> None:
         no_tags(version)
 
 
-def _read_FetchRequest_11(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
@@ -1467,14 +1514,18 @@ def _read_FetchRequest_11(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
     if n < 0:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
@@ -1509,10 +1560,12 @@ def _write_FetchRequest_11(o: FetchRequest, write: Write, version: int) -> None:
         no_tags(version)
 
 
-def _tags_FetchRequest_12(o: FetchRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequest_12(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1542,7 +1595,7 @@ def _tags_FetchRequest_12(o: FetchRequest, data: bytes, pos: int, count: int) ->
     return pos
 
 
-def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_12(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiiB(data, pos)
@@ -1554,7 +1607,9 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_12(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1564,7 +1619,9 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_12(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1580,7 +1637,7 @@ def _read_FetchRequest_12(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchRequest_12(o, data, pos, n)
+        pos = _tags_FetchRequest_12(o, data, pos, n, budget)
     return o, pos
 
 
@@ -1621,10 +1678,12 @@ def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _tags_FetchRequest_13(o: FetchRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequest_13(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1654,7 +1713,7 @@ def _tags_FetchRequest_13(o: FetchRequest, data: bytes, pos: int, count: int) ->
     return pos
 
 
-def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiiB(data, pos)
@@ -1666,7 +1725,9 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1676,7 +1737,9 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1692,7 +1755,7 @@ def _read_FetchRequest_13(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchRequest_13(o, data, pos, n)
+        pos = _tags_FetchRequest_13(o, data, pos, n, budget)
     return o, pos
 
 
@@ -1733,10 +1796,12 @@ def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 220, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1757,7 +1822,7 @@ def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int) ->
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
-            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1)
+            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1767,7 +1832,7 @@ def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int) ->
     return pos
 
 
-def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_15(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiibiiB(data, pos)
@@ -1779,7 +1844,9 @@ def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1789,7 +1856,9 @@ def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1806,7 +1875,7 @@ def _read_FetchRequest_15(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchRequest_15(o, data, pos, n)
+        pos = _tags_FetchRequest_15(o, data, pos, n, budget)
     return o, pos
 
 
@@ -1852,10 +1921,12 @@ def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 220, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1876,7 +1947,7 @@ def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int) ->
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
-            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1)
+            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1886,7 +1957,7 @@ def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int) ->
     return pos
 
 
-def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_17(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiibiiB(data, pos)
@@ -1898,7 +1969,9 @@ def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_17(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_17(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1908,7 +1981,9 @@ def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1925,7 +2000,7 @@ def _read_FetchRequest_17(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchRequest_17(o, data, pos, n)
+        pos = _tags_FetchRequest_17(o, data, pos, n, budget)
     return o, pos
 
 
@@ -1971,10 +2046,12 @@ def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 220, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1995,7 +2072,7 @@ def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int) ->
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
-            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1)
+            (o.replica_state,), pos = _read_FetchRequestReplicaState_15(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -2005,7 +2082,7 @@ def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int) ->
     return pos
 
 
-def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
+def _read_FetchRequest_18(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
     size = len(data)
     o = new(FetchRequest)
     o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiibiiB(data, pos)
@@ -2017,7 +2094,9 @@ def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_FetchRequestFetchTopic_18(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_FetchRequestFetchTopic_18(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -2027,7 +2106,9 @@ def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -2044,7 +2125,7 @@ def _read_FetchRequest_18(data: bytes, pos: int) -> tuple[FetchRequest, int]:
     o.maybe_replica_state = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchRequest_18(o, data, pos, n)
+        pos = _tags_FetchRequest_18(o, data, pos, n, budget)
     return o, pos
 
 
@@ -2090,7 +2171,7 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _read_FetchResponseAbortedTransaction_4(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseAbortedTransaction], int]:
+def _read_FetchResponseAbortedTransaction_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseAbortedTransaction], int]:
     found: list[FetchResponseAbortedTransaction] = []
     for _ in range(count):
         o = new(FetchResponseAbortedTransaction)
@@ -2108,7 +2189,7 @@ def _write_FetchResponseAbortedTransaction_4(items: Iterable[FetchResponseAborte
         write(_pack_qq(o.producer_id, o.first_offset))
 
 
-def _read_FetchResponseAbortedTransaction_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseAbortedTransaction], int]:
+def _read_FetchResponseAbortedTransaction_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseAbortedTransaction], int]:
     found: list[FetchResponseAbortedTransaction] = []
     for _ in range(count):
         o = new(FetchResponseAbortedTransaction)
@@ -2116,7 +2197,7 @@ def _read_FetchResponseAbortedTransaction_12(data: bytes, pos: int, count: int) 
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2130,7 +2211,7 @@ def _write_FetchResponseAbortedTransaction_12(items: Iterable[FetchResponseAbort
             write(_pack_qqx(o.producer_id, o.first_offset))
 
 
-def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseSnapshotId], int]:
+def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseSnapshotId], int]:
     found: list[FetchResponseSnapshotId] = []
     for _ in range(count):
         o = new(FetchResponseSnapshotId)
@@ -2138,7 +2219,7 @@ def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int) -> tuple
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2152,7 +2233,7 @@ def _write_FetchResponseSnapshotId_12(items: Iterable[FetchResponseSnapshotId], 
             write(_pack_qix(o.end_offset, o.epoch))
 
 
-def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseLeaderIdAndEpoch], int]:
+def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseLeaderIdAndEpoch], int]:
     found: list[FetchResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(FetchResponseLeaderIdAndEpoch)
@@ -2160,7 +2241,7 @@ def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int) ->
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2174,7 +2255,7 @@ def _write_FetchResponseLeaderIdAndEpoch_12(items: Iterable[FetchResponseLeaderI
             write(_pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseEpochEndOffset], int]:
+def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseEpochEndOffset], int]:
     found: list[FetchResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(FetchResponseEpochEndOffset)
@@ -2182,7 +2263,7 @@ def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int) -> t
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2196,7 +2277,7 @@ def _write_FetchResponseEpochEndOffset_12(items: Iterable[FetchResponseEpochEndO
             write(_pack_iqx(o.epoch, o.end_offset))
 
 
-def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int) -> tuple[list[FetchResponsePartitionData], int]:
+def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponsePartitionData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[FetchResponsePartitionData] = []
@@ -2209,7 +2290,9 @@ def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int) -> tup
         else:
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="abortedTransactions")
-            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 164, pos)
+            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
@@ -2254,7 +2337,7 @@ def _write_FetchResponsePartitionData_4(items: Iterable[FetchResponsePartitionDa
             no_tags(version)
 
 
-def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int) -> tuple[list[FetchResponsePartitionData], int]:
+def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponsePartitionData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[FetchResponsePartitionData] = []
@@ -2267,7 +2350,9 @@ def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int) -> tup
         else:
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="abortedTransactions")
-            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 164, pos)
+            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
@@ -2311,7 +2396,7 @@ def _write_FetchResponsePartitionData_5(items: Iterable[FetchResponsePartitionDa
             no_tags(version)
 
 
-def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int) -> tuple[list[FetchResponsePartitionData], int]:
+def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponsePartitionData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[FetchResponsePartitionData] = []
@@ -2324,7 +2409,9 @@ def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int) -> tu
         else:
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="abortedTransactions")
-            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 164, pos)
+            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         o.preferred_read_replica, n = _read_ii(data, pos)
         pos += 8
         if n < 0:
@@ -2365,22 +2452,24 @@ def _write_FetchResponsePartitionData_11(items: Iterable[FetchResponsePartitionD
             no_tags(version)
 
 
-def _tags_FetchResponsePartitionData_12(o: FetchResponsePartitionData, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchResponsePartitionData_12(o: FetchResponsePartitionData, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 460, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
         tag, pos, limit = read_tag(data, pos, previous)
         previous = tag
         if tag == 0:
-            (o.diverging_epoch,), pos = _read_FetchResponseEpochEndOffset_12(data, pos, 1)
+            (o.diverging_epoch,), pos = _read_FetchResponseEpochEndOffset_12(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 1:
-            (o.current_leader,), pos = _read_FetchResponseLeaderIdAndEpoch_12(data, pos, 1)
+            (o.current_leader,), pos = _read_FetchResponseLeaderIdAndEpoch_12(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 2:
-            (o.snapshot_id,), pos = _read_FetchResponseSnapshotId_12(data, pos, 1)
+            (o.snapshot_id,), pos = _read_FetchResponseSnapshotId_12(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -2390,7 +2479,7 @@ def _tags_FetchResponsePartitionData_12(o: FetchResponsePartitionData, data: byt
     return pos
 
 
-def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponsePartitionData], int]:
+def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponsePartitionData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[FetchResponsePartitionData] = []
@@ -2406,7 +2495,9 @@ def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int) -> tu
         else:
             if n * 17 > size - pos:
                 check_length(n * 17, pos, size, what="abortedTransactions")
-            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_12(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 164, pos)
+            o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_12(data, pos, n, budget)
         o.preferred_read_replica, n = _read_iB(data, pos)
         pos += 5
         if n > 127:
@@ -2426,7 +2517,7 @@ def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int) -> tu
         o.maybe_snapshot_id = None
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_FetchResponsePartitionData_12(o, data, pos, n)
+            pos = _tags_FetchResponsePartitionData_12(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2474,7 +2565,7 @@ def _write_FetchResponsePartitionData_12(items: Iterable[FetchResponsePartitionD
             write(b"\x00")
 
 
-def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseNodeEndpoint], int]:
+def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseNodeEndpoint], int]:
     size = len(data)
     found: list[FetchResponseNodeEndpoint] = []
     for _ in range(count):
@@ -2504,7 +2595,7 @@ def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int) -> tup
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2534,7 +2625,7 @@ def _write_FetchResponseNodeEndpoint_16(items: Iterable[FetchResponseNodeEndpoin
             write(b"\x00")
 
 
-def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
+def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
     size = len(data)
     found: list[FetchResponseFetchableTopicResponse] = []
     for _ in range(count):
@@ -2552,7 +2643,9 @@ def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitions")
         if n * 30 > size - pos:
             check_length(n * 30, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchResponsePartitionData_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 580, pos)
+        o.partitions, pos = _read_FetchResponsePartitionData_4(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -2574,7 +2667,7 @@ def _write_FetchResponseFetchableTopicResponse_4(items: Iterable[FetchResponseFe
             no_tags(version)
 
 
-def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
+def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
     size = len(data)
     found: list[FetchResponseFetchableTopicResponse] = []
     for _ in range(count):
@@ -2592,7 +2685,9 @@ def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitions")
         if n * 38 > size - pos:
             check_length(n * 38, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchResponsePartitionData_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 620, pos)
+        o.partitions, pos = _read_FetchResponsePartitionData_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -2614,7 +2709,7 @@ def _write_FetchResponseFetchableTopicResponse_5(items: Iterable[FetchResponseFe
             no_tags(version)
 
 
-def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
+def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
     size = len(data)
     found: list[FetchResponseFetchableTopicResponse] = []
     for _ in range(count):
@@ -2632,7 +2727,9 @@ def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitions")
         if n * 42 > size - pos:
             check_length(n * 42, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchResponsePartitionData_11(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 652, pos)
+        o.partitions, pos = _read_FetchResponsePartitionData_11(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -2654,7 +2751,7 @@ def _write_FetchResponseFetchableTopicResponse_11(items: Iterable[FetchResponseF
             no_tags(version)
 
 
-def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
+def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
     size = len(data)
     found: list[FetchResponseFetchableTopicResponse] = []
     for _ in range(count):
@@ -2677,13 +2774,15 @@ def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitions")
         if n * 37 > size - pos:
             check_length(n * 37, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 652, pos)
+        o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -2705,7 +2804,7 @@ def _write_FetchResponseFetchableTopicResponse_12(items: Iterable[FetchResponseF
             write(b"\x00")
 
 
-def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: int) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
+def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
     size = len(data)
     found: list[FetchResponseFetchableTopicResponse] = []
     for _ in range(count):
@@ -2719,19 +2818,23 @@ def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitions")
         if n * 37 > size - pos:
             check_length(n * 37, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 652, pos)
+        o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_FetchResponseFetchableTopicResponse_13(items: Iterable[FetchResponseFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -2747,7 +2850,7 @@ def _write_FetchResponseFetchableTopicResponse_13(items: Iterable[FetchResponseF
             write(b"\x00")
 
 
-def _read_FetchResponse_4(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -2756,7 +2859,9 @@ def _read_FetchResponse_4(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_4(data, pos, n, budget)
     o.error_code = 0
     o.session_id = 0
     o.node_endpoints = []
@@ -2778,7 +2883,7 @@ def _write_FetchResponse_4(o: FetchResponse, write: Write, version: int) -> None
         no_tags(version)
 
 
-def _read_FetchResponse_5(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -2787,7 +2892,9 @@ def _read_FetchResponse_5(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n, budget)
     o.error_code = 0
     o.session_id = 0
     o.node_endpoints = []
@@ -2809,7 +2916,7 @@ def _write_FetchResponse_5(o: FetchResponse, write: Write, version: int) -> None
         no_tags(version)
 
 
-def _read_FetchResponse_7(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihii(data, pos)
@@ -2818,7 +2925,9 @@ def _read_FetchResponse_7(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -2836,7 +2945,7 @@ def _write_FetchResponse_7(o: FetchResponse, write: Write, version: int) -> None
         no_tags(version)
 
 
-def _read_FetchResponse_11(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihii(data, pos)
@@ -2845,7 +2954,9 @@ def _read_FetchResponse_11(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_11(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_11(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     return o, pos
@@ -2863,7 +2974,7 @@ def _write_FetchResponse_11(o: FetchResponse, write: Write, version: int) -> Non
         no_tags(version)
 
 
-def _read_FetchResponse_12(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihiB(data, pos)
@@ -2875,13 +2986,15 @@ def _read_FetchResponse_12(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_12(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -2903,7 +3016,7 @@ def _write_FetchResponse_12(o: FetchResponse, write: Write, version: int) -> Non
         write(b"\x00")
 
 
-def _read_FetchResponse_13(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihiB(data, pos)
@@ -2915,13 +3028,15 @@ def _read_FetchResponse_13(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -2943,10 +3058,12 @@ def _write_FetchResponse_13(o: FetchResponse, write: Write, version: int) -> Non
         write(b"\x00")
 
 
-def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -2962,7 +3079,9 @@ def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int) 
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 11 > size - pos:
                 check_length(n * 11, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_FetchResponseNodeEndpoint_16(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 292, pos)
+            o.node_endpoints, pos = _read_FetchResponseNodeEndpoint_16(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -2972,7 +3091,7 @@ def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int) 
     return pos
 
 
-def _read_FetchResponse_16(data: bytes, pos: int) -> tuple[FetchResponse, int]:
+def _read_FetchResponse_16(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
     size = len(data)
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihiB(data, pos)
@@ -2984,13 +3103,15 @@ def _read_FetchResponse_16(data: bytes, pos: int) -> tuple[FetchResponse, int]:
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchResponse_16(o, data, pos, n)
+        pos = _tags_FetchResponse_16(o, data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     null_field,
     read_tag,
     read_tags,
@@ -402,7 +404,7 @@ class FetchSnapshotResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_FetchSnapshotRequestSnapshotId_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestSnapshotId], int]:
+def _read_FetchSnapshotRequestSnapshotId_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestSnapshotId], int]:
     found: list[FetchSnapshotRequestSnapshotId] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestSnapshotId)
@@ -410,7 +412,7 @@ def _read_FetchSnapshotRequestSnapshotId_0(data: bytes, pos: int, count: int) ->
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -424,19 +426,19 @@ def _write_FetchSnapshotRequestSnapshotId_0(items: Iterable[FetchSnapshotRequest
             write(_pack_qix(o.end_offset, o.epoch))
 
 
-def _read_FetchSnapshotRequestPartitionSnapshot_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
+def _read_FetchSnapshotRequestPartitionSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
     found: list[FetchSnapshotRequestPartitionSnapshot] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestPartitionSnapshot)
         o.partition, o.current_leader_epoch = _read_ii(data, pos)
         pos += 8
-        (o.snapshot_id,), pos = _read_FetchSnapshotRequestSnapshotId_0(data, pos, 1)
+        (o.snapshot_id,), pos = _read_FetchSnapshotRequestSnapshotId_0(data, pos, 1, budget)
         o.position, n = _read_qB(data, pos)
         pos += 9
         o.replica_directory_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -452,9 +454,11 @@ def _write_FetchSnapshotRequestPartitionSnapshot_0(items: Iterable[FetchSnapshot
             write(_pack_qx(o.position))
 
 
-def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartitionSnapshot, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartitionSnapshot, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -472,19 +476,19 @@ def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartiti
     return pos
 
 
-def _read_FetchSnapshotRequestPartitionSnapshot_1(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
+def _read_FetchSnapshotRequestPartitionSnapshot_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
     found: list[FetchSnapshotRequestPartitionSnapshot] = []
     for _ in range(count):
         o = new(FetchSnapshotRequestPartitionSnapshot)
         o.partition, o.current_leader_epoch = _read_ii(data, pos)
         pos += 8
-        (o.snapshot_id,), pos = _read_FetchSnapshotRequestSnapshotId_0(data, pos, 1)
+        (o.snapshot_id,), pos = _read_FetchSnapshotRequestSnapshotId_0(data, pos, 1, budget)
         o.position, n = _read_qB(data, pos)
         pos += 9
         o.replica_directory_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_FetchSnapshotRequestPartitionSnapshot_1(o, data, pos, n)
+            pos = _tags_FetchSnapshotRequestPartitionSnapshot_1(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -498,6 +502,8 @@ def _write_FetchSnapshotRequestPartitionSnapshot_1(items: Iterable[FetchSnapshot
         if o.replica_directory_id != ZERO_UUID:
             payload = []
             put = payload.append
+            if len(o.replica_directory_id) != 16:
+                not_a_uuid(o.replica_directory_id)
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
         if tags or o.unknown_tagged_fields:
@@ -507,7 +513,7 @@ def _write_FetchSnapshotRequestPartitionSnapshot_1(items: Iterable[FetchSnapshot
             write(_pack_qx(o.position))
 
 
-def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
+def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
     size = len(data)
     found: list[FetchSnapshotRequestTopicSnapshot] = []
     for _ in range(count):
@@ -530,12 +536,14 @@ def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="partitions")
         if n * 30 > size - pos:
             check_length(n * 30, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 368, pos)
+        o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -557,7 +565,7 @@ def _write_FetchSnapshotRequestTopicSnapshot_0(items: Iterable[FetchSnapshotRequ
             write(b"\x00")
 
 
-def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
+def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
     size = len(data)
     found: list[FetchSnapshotRequestTopicSnapshot] = []
     for _ in range(count):
@@ -580,12 +588,14 @@ def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int)
             check_length(-1, pos, size, what="partitions")
         if n * 30 > size - pos:
             check_length(n * 30, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 368, pos)
+        o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -607,10 +617,12 @@ def _write_FetchSnapshotRequestTopicSnapshot_1(items: Iterable[FetchSnapshotRequ
             write(b"\x00")
 
 
-def _tags_FetchSnapshotRequest_0(o: FetchSnapshotRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchSnapshotRequest_0(o: FetchSnapshotRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -638,7 +650,7 @@ def _tags_FetchSnapshotRequest_0(o: FetchSnapshotRequest, data: bytes, pos: int,
     return pos
 
 
-def _read_FetchSnapshotRequest_0(data: bytes, pos: int) -> tuple[FetchSnapshotRequest, int]:
+def _read_FetchSnapshotRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[FetchSnapshotRequest, int]:
     size = len(data)
     o = new(FetchSnapshotRequest)
     o.replica_id, o.max_bytes, n = _read_iiB(data, pos)
@@ -650,13 +662,15 @@ def _read_FetchSnapshotRequest_0(data: bytes, pos: int) -> tuple[FetchSnapshotRe
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchSnapshotRequest_0(o, data, pos, n)
+        pos = _tags_FetchSnapshotRequest_0(o, data, pos, n, budget)
     return o, pos
 
 
@@ -686,10 +700,12 @@ def _write_FetchSnapshotRequest_0(o: FetchSnapshotRequest, write: Write, version
         write(b"\x00")
 
 
-def _tags_FetchSnapshotRequest_1(o: FetchSnapshotRequest, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchSnapshotRequest_1(o: FetchSnapshotRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -717,7 +733,7 @@ def _tags_FetchSnapshotRequest_1(o: FetchSnapshotRequest, data: bytes, pos: int,
     return pos
 
 
-def _read_FetchSnapshotRequest_1(data: bytes, pos: int) -> tuple[FetchSnapshotRequest, int]:
+def _read_FetchSnapshotRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[FetchSnapshotRequest, int]:
     size = len(data)
     o = new(FetchSnapshotRequest)
     o.replica_id, o.max_bytes, n = _read_iiB(data, pos)
@@ -729,13 +745,15 @@ def _read_FetchSnapshotRequest_1(data: bytes, pos: int) -> tuple[FetchSnapshotRe
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.cluster_id = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchSnapshotRequest_1(o, data, pos, n)
+        pos = _tags_FetchSnapshotRequest_1(o, data, pos, n, budget)
     return o, pos
 
 
@@ -765,7 +783,7 @@ def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version
         write(b"\x00")
 
 
-def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseLeaderIdAndEpoch], int]:
+def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseLeaderIdAndEpoch], int]:
     found: list[FetchSnapshotResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(FetchSnapshotResponseLeaderIdAndEpoch)
@@ -773,7 +791,7 @@ def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: 
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -787,7 +805,7 @@ def _write_FetchSnapshotResponseLeaderIdAndEpoch_0(items: Iterable[FetchSnapshot
             write(_pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseSnapshotId], int]:
+def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseSnapshotId], int]:
     found: list[FetchSnapshotResponseSnapshotId] = []
     for _ in range(count):
         o = new(FetchSnapshotResponseSnapshotId)
@@ -795,7 +813,7 @@ def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int) -
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -809,16 +827,18 @@ def _write_FetchSnapshotResponseSnapshotId_0(items: Iterable[FetchSnapshotRespon
             write(_pack_qix(o.end_offset, o.epoch))
 
 
-def _tags_FetchSnapshotResponsePartitionSnapshot_0(o: FetchSnapshotResponsePartitionSnapshot, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchSnapshotResponsePartitionSnapshot_0(o: FetchSnapshotResponsePartitionSnapshot, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 148, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
         tag, pos, limit = read_tag(data, pos, previous)
         previous = tag
         if tag == 0:
-            (o.current_leader,), pos = _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data, pos, 1)
+            (o.current_leader,), pos = _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -828,7 +848,7 @@ def _tags_FetchSnapshotResponsePartitionSnapshot_0(o: FetchSnapshotResponseParti
     return pos
 
 
-def _read_FetchSnapshotResponsePartitionSnapshot_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponsePartitionSnapshot], int]:
+def _read_FetchSnapshotResponsePartitionSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponsePartitionSnapshot], int]:
     size = len(data)
     view = memoryview(data)
     found: list[FetchSnapshotResponsePartitionSnapshot] = []
@@ -836,7 +856,7 @@ def _read_FetchSnapshotResponsePartitionSnapshot_0(data: bytes, pos: int, count:
         o = new(FetchSnapshotResponsePartitionSnapshot)
         o.index, o.error_code = _read_ih(data, pos)
         pos += 6
-        (o.snapshot_id,), pos = _read_FetchSnapshotResponseSnapshotId_0(data, pos, 1)
+        (o.snapshot_id,), pos = _read_FetchSnapshotResponseSnapshotId_0(data, pos, 1, budget)
         o.size, o.position, n = _read_qqB(data, pos)
         pos += 17
         if n > 127:
@@ -851,7 +871,7 @@ def _read_FetchSnapshotResponsePartitionSnapshot_0(data: bytes, pos: int, count:
         o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_FetchSnapshotResponsePartitionSnapshot_0(o, data, pos, n)
+            pos = _tags_FetchSnapshotResponsePartitionSnapshot_0(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -883,7 +903,7 @@ def _write_FetchSnapshotResponsePartitionSnapshot_0(items: Iterable[FetchSnapsho
             write(b"\x00")
 
 
-def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseNodeEndpoint], int]:
+def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseNodeEndpoint], int]:
     size = len(data)
     found: list[FetchSnapshotResponseNodeEndpoint] = []
     for _ in range(count):
@@ -901,7 +921,7 @@ def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int)
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -923,7 +943,7 @@ def _write_FetchSnapshotResponseNodeEndpoint_1(items: Iterable[FetchSnapshotResp
             write(_pack_Hx(o.port))
 
 
-def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int) -> tuple[list[FetchSnapshotResponseTopicSnapshot], int]:
+def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseTopicSnapshot], int]:
     size = len(data)
     found: list[FetchSnapshotResponseTopicSnapshot] = []
     for _ in range(count):
@@ -946,12 +966,14 @@ def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="partitions")
         if n * 37 > size - pos:
             check_length(n * 37, pos, size, what="partitions")
-        o.partitions, pos = _read_FetchSnapshotResponsePartitionSnapshot_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 632, pos)
+        o.partitions, pos = _read_FetchSnapshotResponsePartitionSnapshot_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -973,7 +995,7 @@ def _write_FetchSnapshotResponseTopicSnapshot_0(items: Iterable[FetchSnapshotRes
             write(b"\x00")
 
 
-def _read_FetchSnapshotResponse_0(data: bytes, pos: int) -> tuple[FetchSnapshotResponse, int]:
+def _read_FetchSnapshotResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[FetchSnapshotResponse, int]:
     size = len(data)
     o = new(FetchSnapshotResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -985,13 +1007,15 @@ def _read_FetchSnapshotResponse_0(data: bytes, pos: int) -> tuple[FetchSnapshotR
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1013,10 +1037,12 @@ def _write_FetchSnapshotResponse_0(o: FetchSnapshotResponse, write: Write, versi
         write(b"\x00")
 
 
-def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1032,7 +1058,9 @@ def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: in
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 8 > size - pos:
                 check_length(n * 8, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_FetchSnapshotResponseNodeEndpoint_1(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.node_endpoints, pos = _read_FetchSnapshotResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1042,7 +1070,7 @@ def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: in
     return pos
 
 
-def _read_FetchSnapshotResponse_1(data: bytes, pos: int) -> tuple[FetchSnapshotResponse, int]:
+def _read_FetchSnapshotResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[FetchSnapshotResponse, int]:
     size = len(data)
     o = new(FetchSnapshotResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -1054,13 +1082,15 @@ def _read_FetchSnapshotResponse_1(data: bytes, pos: int) -> tuple[FetchSnapshotR
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_FetchSnapshotResponse_1(o, data, pos, n)
+        pos = _tags_FetchSnapshotResponse_1(o, data, pos, n, budget)
     return o, pos
 
 

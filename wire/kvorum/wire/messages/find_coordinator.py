@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -185,7 +186,7 @@ class FindCoordinatorResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_FindCoordinatorRequest_0(data: bytes, pos: int) -> tuple[FindCoordinatorRequest, int]:
+def _read_FindCoordinatorRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorRequest, int]:
     size = len(data)
     o = new(FindCoordinatorRequest)
     n, = _read_h(data, pos)
@@ -214,7 +215,7 @@ def _write_FindCoordinatorRequest_0(o: FindCoordinatorRequest, write: Write, ver
         no_tags(version)
 
 
-def _read_FindCoordinatorRequest_1(data: bytes, pos: int) -> tuple[FindCoordinatorRequest, int]:
+def _read_FindCoordinatorRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorRequest, int]:
     size = len(data)
     o = new(FindCoordinatorRequest)
     n, = _read_h(data, pos)
@@ -243,7 +244,7 @@ def _write_FindCoordinatorRequest_1(o: FindCoordinatorRequest, write: Write, ver
     write(_pack_b(o.key_type))
 
 
-def _read_FindCoordinatorRequest_3(data: bytes, pos: int) -> tuple[FindCoordinatorRequest, int]:
+def _read_FindCoordinatorRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorRequest, int]:
     size = len(data)
     o = new(FindCoordinatorRequest)
     n = data[pos]
@@ -260,7 +261,7 @@ def _read_FindCoordinatorRequest_3(data: bytes, pos: int) -> tuple[FindCoordinat
     o.coordinator_keys = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -278,7 +279,7 @@ def _write_FindCoordinatorRequest_3(o: FindCoordinatorRequest, write: Write, ver
         write(_pack_bx(o.key_type))
 
 
-def _read_FindCoordinatorRequest_4(data: bytes, pos: int) -> tuple[FindCoordinatorRequest, int]:
+def _read_FindCoordinatorRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorRequest, int]:
     size = len(data)
     o = new(FindCoordinatorRequest)
     o.key_type, n = _read_bB(data, pos)
@@ -290,6 +291,8 @@ def _read_FindCoordinatorRequest_4(data: bytes, pos: int) -> tuple[FindCoordinat
         check_length(-1, pos, size, what="coordinatorKeys")
     if n > size - pos:
         check_length(n, pos, size, what="coordinatorKeys")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.coordinator_keys = []
     for _ in range(n):
         n = data[pos]
@@ -307,7 +310,7 @@ def _read_FindCoordinatorRequest_4(data: bytes, pos: int) -> tuple[FindCoordinat
     o.key = ''
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -333,7 +336,7 @@ def _write_FindCoordinatorRequest_4(o: FindCoordinatorRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int) -> tuple[list[FindCoordinatorResponseCoordinator], int]:
+def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FindCoordinatorResponseCoordinator], int]:
     size = len(data)
     found: list[FindCoordinatorResponseCoordinator] = []
     for _ in range(count):
@@ -372,7 +375,7 @@ def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -406,7 +409,7 @@ def _write_FindCoordinatorResponseCoordinator_4(items: Iterable[FindCoordinatorR
             write(b"\x00")
 
 
-def _read_FindCoordinatorResponse_0(data: bytes, pos: int) -> tuple[FindCoordinatorResponse, int]:
+def _read_FindCoordinatorResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
     size = len(data)
     o = new(FindCoordinatorResponse)
     o.error_code, o.node_id, n = _read_hih(data, pos)
@@ -437,7 +440,7 @@ def _write_FindCoordinatorResponse_0(o: FindCoordinatorResponse, write: Write, v
     write(_pack_i(o.port))
 
 
-def _read_FindCoordinatorResponse_1(data: bytes, pos: int) -> tuple[FindCoordinatorResponse, int]:
+def _read_FindCoordinatorResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
     size = len(data)
     o = new(FindCoordinatorResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihh(data, pos)
@@ -481,7 +484,7 @@ def _write_FindCoordinatorResponse_1(o: FindCoordinatorResponse, write: Write, v
     write(_pack_i(o.port))
 
 
-def _read_FindCoordinatorResponse_3(data: bytes, pos: int) -> tuple[FindCoordinatorResponse, int]:
+def _read_FindCoordinatorResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
     size = len(data)
     o = new(FindCoordinatorResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -510,7 +513,7 @@ def _read_FindCoordinatorResponse_3(data: bytes, pos: int) -> tuple[FindCoordina
     o.coordinators = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -541,7 +544,7 @@ def _write_FindCoordinatorResponse_3(o: FindCoordinatorResponse, write: Write, v
         write(_pack_ix(o.port))
 
 
-def _read_FindCoordinatorResponse_4(data: bytes, pos: int) -> tuple[FindCoordinatorResponse, int]:
+def _read_FindCoordinatorResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
     size = len(data)
     o = new(FindCoordinatorResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -553,7 +556,9 @@ def _read_FindCoordinatorResponse_4(data: bytes, pos: int) -> tuple[FindCoordina
         check_length(-1, pos, size, what="coordinators")
     if n * 14 > size - pos:
         check_length(n * 14, pos, size, what="coordinators")
-    o.coordinators, pos = _read_FindCoordinatorResponseCoordinator_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 404, pos)
+    o.coordinators, pos = _read_FindCoordinatorResponseCoordinator_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.error_code = 0
@@ -563,7 +568,7 @@ def _read_FindCoordinatorResponse_4(data: bytes, pos: int) -> tuple[FindCoordina
     o.port = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -15,6 +16,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_numbers,
     read_tags,
     string_length,
@@ -126,17 +128,19 @@ class GetTelemetrySubscriptionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_GetTelemetrySubscriptionsRequest_0(data: bytes, pos: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
+def _read_GetTelemetrySubscriptionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[GetTelemetrySubscriptionsRequest, int]:
     o = new(GetTelemetrySubscriptionsRequest)
     o.client_instance_id, n = _read_16sB(data, pos)
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_GetTelemetrySubscriptionsRequest_0(o: GetTelemetrySubscriptionsRequest, write: Write, version: int) -> None:
+    if len(o.client_instance_id) != 16:
+        not_a_uuid(o.client_instance_id)
     if o.unknown_tagged_fields:
         write(_pack_16s(o.client_instance_id))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -144,7 +148,7 @@ def _write_GetTelemetrySubscriptionsRequest_0(o: GetTelemetrySubscriptionsReques
         write(_pack_16sx(o.client_instance_id))
 
 
-def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
+def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[GetTelemetrySubscriptionsResponse, int]:
     size = len(data)
     o = new(GetTelemetrySubscriptionsResponse)
     o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n = _read_ih16siB(data, pos)
@@ -154,7 +158,7 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int) -> tuple[Ge
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="acceptedCompressionTypes")
-    o.accepted_compression_types = read_numbers(data, pos, n, "b")
+    o.accepted_compression_types = read_numbers(data, pos, n, "b", budget)
     pos += n
     o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n = _read_iitB(data, pos)
     pos += 10
@@ -165,6 +169,8 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int) -> tuple[Ge
         check_length(-1, pos, size, what="requestedMetrics")
     if n > size - pos:
         check_length(n, pos, size, what="requestedMetrics")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.requested_metrics = []
     for _ in range(n):
         n = data[pos]
@@ -181,11 +187,13 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int) -> tuple[Ge
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_GetTelemetrySubscriptionsResponse_0(o: GetTelemetrySubscriptionsResponse, write: Write, version: int) -> None:
+    if len(o.client_instance_id) != 16:
+        not_a_uuid(o.client_instance_id)
     accepted_compression_types_list = o.accepted_compression_types
     n = len(accepted_compression_types_list) + 1
     if n < 128:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -44,7 +45,7 @@ class GroupMetadataKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_GroupMetadataKey_0(data: bytes, pos: int) -> tuple[GroupMetadataKey, int]:
+def _read_GroupMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataKey, int]:
     size = len(data)
     o = new(GroupMetadataKey)
     n, = _read_h(data, pos)

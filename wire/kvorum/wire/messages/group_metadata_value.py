@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -153,7 +154,7 @@ class GroupMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_GroupMetadataValueMemberMetadata_0(data: bytes, pos: int, count: int) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
+def _read_GroupMetadataValueMemberMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
     size = len(data)
     found: list[GroupMetadataValueMemberMetadata] = []
     for _ in range(count):
@@ -226,7 +227,7 @@ def _write_GroupMetadataValueMemberMetadata_0(items: Iterable[GroupMetadataValue
             no_tags(version)
 
 
-def _read_GroupMetadataValueMemberMetadata_1(data: bytes, pos: int, count: int) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
+def _read_GroupMetadataValueMemberMetadata_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
     size = len(data)
     found: list[GroupMetadataValueMemberMetadata] = []
     for _ in range(count):
@@ -298,7 +299,7 @@ def _write_GroupMetadataValueMemberMetadata_1(items: Iterable[GroupMetadataValue
             no_tags(version)
 
 
-def _read_GroupMetadataValueMemberMetadata_3(data: bytes, pos: int, count: int) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
+def _read_GroupMetadataValueMemberMetadata_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
     size = len(data)
     found: list[GroupMetadataValueMemberMetadata] = []
     for _ in range(count):
@@ -384,7 +385,7 @@ def _write_GroupMetadataValueMemberMetadata_3(items: Iterable[GroupMetadataValue
             no_tags(version)
 
 
-def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
+def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[GroupMetadataValueMemberMetadata], int]:
     size = len(data)
     found: list[GroupMetadataValueMemberMetadata] = []
     for _ in range(count):
@@ -450,7 +451,7 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int) 
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -492,7 +493,7 @@ def _write_GroupMetadataValueMemberMetadata_4(items: Iterable[GroupMetadataValue
             write(b"\x00")
 
 
-def _read_GroupMetadataValue_0(data: bytes, pos: int) -> tuple[GroupMetadataValue, int]:
+def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
     size = len(data)
     o = new(GroupMetadataValue)
     n, = _read_h(data, pos)
@@ -528,7 +529,9 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int) -> tuple[GroupMetadataValu
         check_length(-1, pos, size, what="members")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="members")
-    o.members, pos = _read_GroupMetadataValueMemberMetadata_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 452, pos)
+    o.members, pos = _read_GroupMetadataValueMemberMetadata_0(data, pos, n, budget)
     o.current_state_timestamp = -1
     o.unknown_tagged_fields = None
     return o, pos
@@ -558,7 +561,7 @@ def _write_GroupMetadataValue_0(o: GroupMetadataValue, write: Write, version: in
         no_tags(version)
 
 
-def _read_GroupMetadataValue_1(data: bytes, pos: int) -> tuple[GroupMetadataValue, int]:
+def _read_GroupMetadataValue_1(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
     size = len(data)
     o = new(GroupMetadataValue)
     n, = _read_h(data, pos)
@@ -594,7 +597,9 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int) -> tuple[GroupMetadataValu
         check_length(-1, pos, size, what="members")
     if n * 22 > size - pos:
         check_length(n * 22, pos, size, what="members")
-    o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 484, pos)
+    o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n, budget)
     o.current_state_timestamp = -1
     o.unknown_tagged_fields = None
     return o, pos
@@ -624,7 +629,7 @@ def _write_GroupMetadataValue_1(o: GroupMetadataValue, write: Write, version: in
         no_tags(version)
 
 
-def _read_GroupMetadataValue_2(data: bytes, pos: int) -> tuple[GroupMetadataValue, int]:
+def _read_GroupMetadataValue_2(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
     size = len(data)
     o = new(GroupMetadataValue)
     n, = _read_h(data, pos)
@@ -660,7 +665,9 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int) -> tuple[GroupMetadataValu
         check_length(-1, pos, size, what="members")
     if n * 22 > size - pos:
         check_length(n * 22, pos, size, what="members")
-    o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 484, pos)
+    o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -689,7 +696,7 @@ def _write_GroupMetadataValue_2(o: GroupMetadataValue, write: Write, version: in
         no_tags(version)
 
 
-def _read_GroupMetadataValue_3(data: bytes, pos: int) -> tuple[GroupMetadataValue, int]:
+def _read_GroupMetadataValue_3(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
     size = len(data)
     o = new(GroupMetadataValue)
     n, = _read_h(data, pos)
@@ -725,7 +732,9 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int) -> tuple[GroupMetadataValu
         check_length(-1, pos, size, what="members")
     if n * 24 > size - pos:
         check_length(n * 24, pos, size, what="members")
-    o.members, pos = _read_GroupMetadataValueMemberMetadata_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 548, pos)
+    o.members, pos = _read_GroupMetadataValueMemberMetadata_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -754,7 +763,7 @@ def _write_GroupMetadataValue_3(o: GroupMetadataValue, write: Write, version: in
         no_tags(version)
 
 
-def _read_GroupMetadataValue_4(data: bytes, pos: int) -> tuple[GroupMetadataValue, int]:
+def _read_GroupMetadataValue_4(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
     size = len(data)
     o = new(GroupMetadataValue)
     n = data[pos]
@@ -799,12 +808,14 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int) -> tuple[GroupMetadataValu
         check_length(-1, pos, size, what="members")
     if n * 15 > size - pos:
         check_length(n * 15, pos, size, what="members")
-    o.members, pos = _read_GroupMetadataValueMemberMetadata_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 548, pos)
+    o.members, pos = _read_GroupMetadataValueMemberMetadata_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

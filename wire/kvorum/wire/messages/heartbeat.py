@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -102,7 +103,7 @@ class HeartbeatResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_HeartbeatRequest_0(data: bytes, pos: int) -> tuple[HeartbeatRequest, int]:
+def _read_HeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatRequest, int]:
     size = len(data)
     o = new(HeartbeatRequest)
     n, = _read_h(data, pos)
@@ -139,7 +140,7 @@ def _write_HeartbeatRequest_0(o: HeartbeatRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_HeartbeatRequest_3(data: bytes, pos: int) -> tuple[HeartbeatRequest, int]:
+def _read_HeartbeatRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatRequest, int]:
     size = len(data)
     o = new(HeartbeatRequest)
     n, = _read_h(data, pos)
@@ -188,7 +189,7 @@ def _write_HeartbeatRequest_3(o: HeartbeatRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_HeartbeatRequest_4(data: bytes, pos: int) -> tuple[HeartbeatRequest, int]:
+def _read_HeartbeatRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatRequest, int]:
     size = len(data)
     o = new(HeartbeatRequest)
     n = data[pos]
@@ -225,7 +226,7 @@ def _read_HeartbeatRequest_4(data: bytes, pos: int) -> tuple[HeartbeatRequest, i
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -253,7 +254,7 @@ def _write_HeartbeatRequest_4(o: HeartbeatRequest, write: Write, version: int) -
         write(b"\x00")
 
 
-def _read_HeartbeatResponse_0(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
+def _read_HeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatResponse, int]:
     o = new(HeartbeatResponse)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -268,7 +269,7 @@ def _write_HeartbeatResponse_0(o: HeartbeatResponse, write: Write, version: int)
     write(_pack_h(o.error_code))
 
 
-def _read_HeartbeatResponse_1(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
+def _read_HeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatResponse, int]:
     o = new(HeartbeatResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -282,13 +283,13 @@ def _write_HeartbeatResponse_1(o: HeartbeatResponse, write: Write, version: int)
     write(_pack_ih(o.throttle_time_ms, o.error_code))
 
 
-def _read_HeartbeatResponse_4(data: bytes, pos: int) -> tuple[HeartbeatResponse, int]:
+def _read_HeartbeatResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatResponse, int]:
     o = new(HeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

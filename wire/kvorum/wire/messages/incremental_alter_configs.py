@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -207,7 +208,7 @@ class IncrementalAlterConfigsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_IncrementalAlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsRequestAlterableConfig], int]:
+def _read_IncrementalAlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsRequestAlterableConfig], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsRequestAlterableConfig] = []
     for _ in range(count):
@@ -249,7 +250,7 @@ def _write_IncrementalAlterConfigsRequestAlterableConfig_0(items: Iterable[Incre
             no_tags(version)
 
 
-def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsRequestAlterableConfig], int]:
+def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsRequestAlterableConfig], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsRequestAlterableConfig] = []
     for _ in range(count):
@@ -279,7 +280,7 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int,
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -305,7 +306,7 @@ def _write_IncrementalAlterConfigsRequestAlterableConfig_1(items: Iterable[Incre
             write(b"\x00")
 
 
-def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsRequestAlterConfigsResource], int]:
+def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsRequestAlterConfigsResource], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsRequestAlterConfigsResource] = []
     for _ in range(count):
@@ -323,7 +324,9 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos:
             check_length(-1, pos, size, what="configs")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="configs")
-        o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -344,7 +347,7 @@ def _write_IncrementalAlterConfigsRequestAlterConfigsResource_0(items: Iterable[
             no_tags(version)
 
 
-def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsRequestAlterConfigsResource], int]:
+def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsRequestAlterConfigsResource], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsRequestAlterConfigsResource] = []
     for _ in range(count):
@@ -367,12 +370,14 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos:
             check_length(-1, pos, size, what="configs")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="configs")
-        o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -398,7 +403,7 @@ def _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(items: Iterable[
             write(b"\x00")
 
 
-def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int) -> tuple[IncrementalAlterConfigsRequest, int]:
+def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsRequest, int]:
     size = len(data)
     o = new(IncrementalAlterConfigsRequest)
     n, = _read_i(data, pos)
@@ -407,7 +412,9 @@ def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int) -> tuple[Incre
         check_length(-1, pos, size, what="resources")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="resources")
-    o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
     o.unknown_tagged_fields = None
@@ -425,7 +432,7 @@ def _write_IncrementalAlterConfigsRequest_0(o: IncrementalAlterConfigsRequest, w
     write(_pack_t(o.validate_only))
 
 
-def _read_IncrementalAlterConfigsRequest_1(data: bytes, pos: int) -> tuple[IncrementalAlterConfigsRequest, int]:
+def _read_IncrementalAlterConfigsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsRequest, int]:
     size = len(data)
     o = new(IncrementalAlterConfigsRequest)
     n = data[pos]
@@ -437,12 +444,14 @@ def _read_IncrementalAlterConfigsRequest_1(data: bytes, pos: int) -> tuple[Incre
         check_length(-1, pos, size, what="resources")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="resources")
-    o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -459,7 +468,7 @@ def _write_IncrementalAlterConfigsRequest_1(o: IncrementalAlterConfigsRequest, w
         write(_pack_tx(o.validate_only))
 
 
-def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], int]:
+def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = []
     for _ in range(count):
@@ -501,7 +510,7 @@ def _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(items: 
             no_tags(version)
 
 
-def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: bytes, pos: int, count: int) -> tuple[list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], int]:
+def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], int]:
     size = len(data)
     found: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = []
     for _ in range(count):
@@ -531,7 +540,7 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: by
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -561,7 +570,7 @@ def _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(items: 
             write(b"\x00")
 
 
-def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int) -> tuple[IncrementalAlterConfigsResponse, int]:
+def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsResponse, int]:
     size = len(data)
     o = new(IncrementalAlterConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -570,7 +579,9 @@ def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int) -> tuple[Incr
         check_length(-1, pos, size, what="responses")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="responses")
-    o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -585,7 +596,7 @@ def _write_IncrementalAlterConfigsResponse_0(o: IncrementalAlterConfigsResponse,
         no_tags(version)
 
 
-def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int) -> tuple[IncrementalAlterConfigsResponse, int]:
+def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsResponse, int]:
     size = len(data)
     o = new(IncrementalAlterConfigsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -597,12 +608,14 @@ def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int) -> tuple[Incr
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

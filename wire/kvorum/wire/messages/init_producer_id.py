@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -142,7 +143,7 @@ class InitProducerIdResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_InitProducerIdRequest_0(data: bytes, pos: int) -> tuple[InitProducerIdRequest, int]:
+def _read_InitProducerIdRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
     size = len(data)
     o = new(InitProducerIdRequest)
     n, = _read_h(data, pos)
@@ -184,7 +185,7 @@ def _write_InitProducerIdRequest_0(o: InitProducerIdRequest, write: Write, versi
     write(_pack_i(o.transaction_timeout_ms))
 
 
-def _read_InitProducerIdRequest_2(data: bytes, pos: int) -> tuple[InitProducerIdRequest, int]:
+def _read_InitProducerIdRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
     size = len(data)
     o = new(InitProducerIdRequest)
     n = data[pos]
@@ -207,7 +208,7 @@ def _read_InitProducerIdRequest_2(data: bytes, pos: int) -> tuple[InitProducerId
     o.keep_prepared_txn = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -232,7 +233,7 @@ def _write_InitProducerIdRequest_2(o: InitProducerIdRequest, write: Write, versi
         write(_pack_ix(o.transaction_timeout_ms))
 
 
-def _read_InitProducerIdRequest_3(data: bytes, pos: int) -> tuple[InitProducerIdRequest, int]:
+def _read_InitProducerIdRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
     size = len(data)
     o = new(InitProducerIdRequest)
     n = data[pos]
@@ -253,7 +254,7 @@ def _read_InitProducerIdRequest_3(data: bytes, pos: int) -> tuple[InitProducerId
     o.keep_prepared_txn = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -274,7 +275,7 @@ def _write_InitProducerIdRequest_3(o: InitProducerIdRequest, write: Write, versi
         write(_pack_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch))
 
 
-def _read_InitProducerIdRequest_6(data: bytes, pos: int) -> tuple[InitProducerIdRequest, int]:
+def _read_InitProducerIdRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
     size = len(data)
     o = new(InitProducerIdRequest)
     n = data[pos]
@@ -293,7 +294,7 @@ def _read_InitProducerIdRequest_6(data: bytes, pos: int) -> tuple[InitProducerId
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -310,7 +311,7 @@ def _write_InitProducerIdRequest_6(o: InitProducerIdRequest, write: Write, versi
         write(_pack_iqhttx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn))
 
 
-def _read_InitProducerIdResponse_0(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
+def _read_InitProducerIdResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdResponse, int]:
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch = _read_ihqh(data, pos)
     pos += 16
@@ -330,7 +331,7 @@ def _write_InitProducerIdResponse_0(o: InitProducerIdResponse, write: Write, ver
     write(_pack_ihqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
 
 
-def _read_InitProducerIdResponse_2(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
+def _read_InitProducerIdResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdResponse, int]:
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, n = _read_ihqhB(data, pos)
     pos += 17
@@ -338,7 +339,7 @@ def _read_InitProducerIdResponse_2(data: bytes, pos: int) -> tuple[InitProducerI
     o.ongoing_txn_producer_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -354,13 +355,13 @@ def _write_InitProducerIdResponse_2(o: InitProducerIdResponse, write: Write, ver
         write(_pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
 
 
-def _read_InitProducerIdResponse_6(data: bytes, pos: int) -> tuple[InitProducerIdResponse, int]:
+def _read_InitProducerIdResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdResponse, int]:
     o = new(InitProducerIdResponse)
     o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch, n = _read_ihqhqhB(data, pos)
     pos += 27
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

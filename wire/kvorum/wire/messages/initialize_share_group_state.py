@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -206,7 +208,7 @@ class InitializeShareGroupStateResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_InitializeShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[InitializeShareGroupStateRequestPartitionData], int]:
+def _read_InitializeShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateRequestPartitionData], int]:
     found: list[InitializeShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(InitializeShareGroupStateRequestPartitionData)
@@ -214,7 +216,7 @@ def _read_InitializeShareGroupStateRequestPartitionData_0(data: bytes, pos: int,
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -228,7 +230,7 @@ def _write_InitializeShareGroupStateRequestPartitionData_0(items: Iterable[Initi
             write(_pack_iiqx(o.partition, o.state_epoch, o.start_offset))
 
 
-def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos: int, count: int) -> tuple[list[InitializeShareGroupStateRequestInitializeStateData], int]:
+def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateRequestInitializeStateData], int]:
     size = len(data)
     found: list[InitializeShareGroupStateRequestInitializeStateData] = []
     for _ in range(count):
@@ -242,18 +244,22 @@ def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos
             check_length(-1, pos, size, what="partitions")
         if n * 17 > size - pos:
             check_length(n * 17, pos, size, what="partitions")
-        o.partitions, pos = _read_InitializeShareGroupStateRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_InitializeShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_InitializeShareGroupStateRequestInitializeStateData_0(items: Iterable[InitializeShareGroupStateRequestInitializeStateData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -269,7 +275,7 @@ def _write_InitializeShareGroupStateRequestInitializeStateData_0(items: Iterable
             write(b"\x00")
 
 
-def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[InitializeShareGroupStateRequest, int]:
+def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[InitializeShareGroupStateRequest, int]:
     size = len(data)
     o = new(InitializeShareGroupStateRequest)
     n = data[pos]
@@ -290,12 +296,14 @@ def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[Ini
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_InitializeShareGroupStateRequestInitializeStateData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_InitializeShareGroupStateRequestInitializeStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -315,7 +323,7 @@ def _write_InitializeShareGroupStateRequest_0(o: InitializeShareGroupStateReques
         write(b"\x00")
 
 
-def _read_InitializeShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[InitializeShareGroupStateResponsePartitionResult], int]:
+def _read_InitializeShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateResponsePartitionResult], int]:
     size = len(data)
     found: list[InitializeShareGroupStateResponsePartitionResult] = []
     for _ in range(count):
@@ -336,7 +344,7 @@ def _read_InitializeShareGroupStateResponsePartitionResult_0(data: bytes, pos: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -358,7 +366,7 @@ def _write_InitializeShareGroupStateResponsePartitionResult_0(items: Iterable[In
             write(b"\x00")
 
 
-def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, pos: int, count: int) -> tuple[list[InitializeShareGroupStateResponseInitializeStateResult], int]:
+def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateResponseInitializeStateResult], int]:
     size = len(data)
     found: list[InitializeShareGroupStateResponseInitializeStateResult] = []
     for _ in range(count):
@@ -372,18 +380,22 @@ def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, 
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_InitializeShareGroupStateResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partitions, pos = _read_InitializeShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_InitializeShareGroupStateResponseInitializeStateResult_0(items: Iterable[InitializeShareGroupStateResponseInitializeStateResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -399,7 +411,7 @@ def _write_InitializeShareGroupStateResponseInitializeStateResult_0(items: Itera
             write(b"\x00")
 
 
-def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[InitializeShareGroupStateResponse, int]:
+def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[InitializeShareGroupStateResponse, int]:
     size = len(data)
     o = new(InitializeShareGroupStateResponse)
     n = data[pos]
@@ -411,12 +423,14 @@ def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[In
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_InitializeShareGroupStateResponseInitializeStateResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_InitializeShareGroupStateResponseInitializeStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

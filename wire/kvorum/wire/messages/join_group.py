@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -239,7 +240,7 @@ class JoinGroupResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_JoinGroupRequestProtocol_0(data: bytes, pos: int, count: int) -> tuple[list[JoinGroupRequestProtocol], int]:
+def _read_JoinGroupRequestProtocol_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupRequestProtocol], int]:
     size = len(data)
     found: list[JoinGroupRequestProtocol] = []
     for _ in range(count):
@@ -277,7 +278,7 @@ def _write_JoinGroupRequestProtocol_0(items: Iterable[JoinGroupRequestProtocol],
             no_tags(version)
 
 
-def _read_JoinGroupRequestProtocol_6(data: bytes, pos: int, count: int) -> tuple[list[JoinGroupRequestProtocol], int]:
+def _read_JoinGroupRequestProtocol_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupRequestProtocol], int]:
     size = len(data)
     found: list[JoinGroupRequestProtocol] = []
     for _ in range(count):
@@ -304,7 +305,7 @@ def _read_JoinGroupRequestProtocol_6(data: bytes, pos: int, count: int) -> tuple
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -325,7 +326,7 @@ def _write_JoinGroupRequestProtocol_6(items: Iterable[JoinGroupRequestProtocol],
             write(b"\x00")
 
 
-def _read_JoinGroupRequest_0(data: bytes, pos: int) -> tuple[JoinGroupRequest, int]:
+def _read_JoinGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
     size = len(data)
     o = new(JoinGroupRequest)
     n, = _read_h(data, pos)
@@ -355,7 +356,9 @@ def _read_JoinGroupRequest_0(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
         check_length(-1, pos, size, what="protocols")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="protocols")
-    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.rebalance_timeout_ms = -1
     o.group_instance_id = None
     o.reason = None
@@ -387,7 +390,7 @@ def _write_JoinGroupRequest_0(o: JoinGroupRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_JoinGroupRequest_1(data: bytes, pos: int) -> tuple[JoinGroupRequest, int]:
+def _read_JoinGroupRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
     size = len(data)
     o = new(JoinGroupRequest)
     n, = _read_h(data, pos)
@@ -417,7 +420,9 @@ def _read_JoinGroupRequest_1(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
         check_length(-1, pos, size, what="protocols")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="protocols")
-    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.group_instance_id = None
     o.reason = None
     o.unknown_tagged_fields = None
@@ -448,7 +453,7 @@ def _write_JoinGroupRequest_1(o: JoinGroupRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_JoinGroupRequest_5(data: bytes, pos: int) -> tuple[JoinGroupRequest, int]:
+def _read_JoinGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
     size = len(data)
     o = new(JoinGroupRequest)
     n, = _read_h(data, pos)
@@ -488,7 +493,9 @@ def _read_JoinGroupRequest_5(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
         check_length(-1, pos, size, what="protocols")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="protocols")
-    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.reason = None
     o.unknown_tagged_fields = None
     return o, pos
@@ -521,7 +528,7 @@ def _write_JoinGroupRequest_5(o: JoinGroupRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_JoinGroupRequest_6(data: bytes, pos: int) -> tuple[JoinGroupRequest, int]:
+def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
     size = len(data)
     o = new(JoinGroupRequest)
     n = data[pos]
@@ -572,13 +579,15 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
         check_length(-1, pos, size, what="protocols")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="protocols")
-    o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.reason = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -615,7 +624,7 @@ def _write_JoinGroupRequest_6(o: JoinGroupRequest, write: Write, version: int) -
         write(b"\x00")
 
 
-def _read_JoinGroupRequest_8(data: bytes, pos: int) -> tuple[JoinGroupRequest, int]:
+def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
     size = len(data)
     o = new(JoinGroupRequest)
     n = data[pos]
@@ -666,7 +675,9 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
         check_length(-1, pos, size, what="protocols")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="protocols")
-    o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -683,7 +694,7 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int) -> tuple[JoinGroupRequest, i
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -725,7 +736,7 @@ def _write_JoinGroupRequest_8(o: JoinGroupRequest, write: Write, version: int) -
         write(b"\x00")
 
 
-def _read_JoinGroupResponseMember_0(data: bytes, pos: int, count: int) -> tuple[list[JoinGroupResponseMember], int]:
+def _read_JoinGroupResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupResponseMember], int]:
     size = len(data)
     found: list[JoinGroupResponseMember] = []
     for _ in range(count):
@@ -764,7 +775,7 @@ def _write_JoinGroupResponseMember_0(items: Iterable[JoinGroupResponseMember], w
             no_tags(version)
 
 
-def _read_JoinGroupResponseMember_5(data: bytes, pos: int, count: int) -> tuple[list[JoinGroupResponseMember], int]:
+def _read_JoinGroupResponseMember_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupResponseMember], int]:
     size = len(data)
     found: list[JoinGroupResponseMember] = []
     for _ in range(count):
@@ -817,7 +828,7 @@ def _write_JoinGroupResponseMember_5(items: Iterable[JoinGroupResponseMember], w
             no_tags(version)
 
 
-def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int) -> tuple[list[JoinGroupResponseMember], int]:
+def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupResponseMember], int]:
     size = len(data)
     found: list[JoinGroupResponseMember] = []
     for _ in range(count):
@@ -856,7 +867,7 @@ def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int) -> tuple[
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -882,7 +893,7 @@ def _write_JoinGroupResponseMember_6(items: Iterable[JoinGroupResponseMember], w
             write(b"\x00")
 
 
-def _read_JoinGroupResponse_0(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.error_code, o.generation_id, n = _read_hih(data, pos)
@@ -912,7 +923,9 @@ def _read_JoinGroupResponse_0(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 204, pos)
+    o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.protocol_type = None
     o.skip_assignment = False
@@ -946,7 +959,7 @@ def _write_JoinGroupResponse_0(o: JoinGroupResponse, write: Write, version: int)
         no_tags(version)
 
 
-def _read_JoinGroupResponse_2(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = _read_ihih(data, pos)
@@ -976,7 +989,9 @@ def _read_JoinGroupResponse_2(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 204, pos)
+    o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n, budget)
     o.protocol_type = None
     o.skip_assignment = False
     o.unknown_tagged_fields = None
@@ -1009,7 +1024,7 @@ def _write_JoinGroupResponse_2(o: JoinGroupResponse, write: Write, version: int)
         no_tags(version)
 
 
-def _read_JoinGroupResponse_5(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = _read_ihih(data, pos)
@@ -1039,7 +1054,9 @@ def _read_JoinGroupResponse_5(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 268, pos)
+    o.members, pos = _read_JoinGroupResponseMember_5(data, pos, n, budget)
     o.protocol_type = None
     o.skip_assignment = False
     o.unknown_tagged_fields = None
@@ -1072,7 +1089,7 @@ def _write_JoinGroupResponse_5(o: JoinGroupResponse, write: Write, version: int)
         no_tags(version)
 
 
-def _read_JoinGroupResponse_6(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = _read_ihiB(data, pos)
@@ -1111,14 +1128,16 @@ def _read_JoinGroupResponse_6(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 268, pos)
+    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.protocol_type = None
     o.skip_assignment = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1154,7 +1173,7 @@ def _write_JoinGroupResponse_6(o: JoinGroupResponse, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_JoinGroupResponse_7(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = _read_ihiB(data, pos)
@@ -1208,13 +1227,15 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 268, pos)
+    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.skip_assignment = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1254,7 +1275,7 @@ def _write_JoinGroupResponse_7(o: JoinGroupResponse, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_JoinGroupResponse_9(data: bytes, pos: int) -> tuple[JoinGroupResponse, int]:
+def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
     size = len(data)
     o = new(JoinGroupResponse)
     o.throttle_time_ms, o.error_code, o.generation_id, n = _read_ihiB(data, pos)
@@ -1308,12 +1329,14 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int) -> tuple[JoinGroupResponse,
         check_length(-1, pos, size, what="members")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="members")
-    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 268, pos)
+    o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

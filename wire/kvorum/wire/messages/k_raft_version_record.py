@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -50,13 +51,13 @@ class KRaftVersionRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_KRaftVersionRecord_0(data: bytes, pos: int) -> tuple[KRaftVersionRecord, int]:
+def _read_KRaftVersionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[KRaftVersionRecord, int]:
     o = new(KRaftVersionRecord)
     o.version, o.k_raft_version, n = _read_hhB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

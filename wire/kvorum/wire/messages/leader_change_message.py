@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     write_tags,
     write_uvarint,
@@ -102,7 +104,7 @@ class LeaderChangeMessage(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_LeaderChangeMessageVoter_0(data: bytes, pos: int, count: int) -> tuple[list[LeaderChangeMessageVoter], int]:
+def _read_LeaderChangeMessageVoter_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaderChangeMessageVoter], int]:
     found: list[LeaderChangeMessageVoter] = []
     for _ in range(count):
         o = new(LeaderChangeMessageVoter)
@@ -111,7 +113,7 @@ def _read_LeaderChangeMessageVoter_0(data: bytes, pos: int, count: int) -> tuple
         o.voter_directory_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -127,7 +129,7 @@ def _write_LeaderChangeMessageVoter_0(items: Iterable[LeaderChangeMessageVoter],
             write(_pack_ix(o.voter_id))
 
 
-def _read_LeaderChangeMessageVoter_1(data: bytes, pos: int, count: int) -> tuple[list[LeaderChangeMessageVoter], int]:
+def _read_LeaderChangeMessageVoter_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaderChangeMessageVoter], int]:
     found: list[LeaderChangeMessageVoter] = []
     for _ in range(count):
         o = new(LeaderChangeMessageVoter)
@@ -135,13 +137,15 @@ def _read_LeaderChangeMessageVoter_1(data: bytes, pos: int, count: int) -> tuple
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_LeaderChangeMessageVoter_1(items: Iterable[LeaderChangeMessageVoter], write: Write, version: int) -> None:
     for o in items:
+        if len(o.voter_directory_id) != 16:
+            not_a_uuid(o.voter_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_i16s(o.voter_id, o.voter_directory_id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -149,7 +153,7 @@ def _write_LeaderChangeMessageVoter_1(items: Iterable[LeaderChangeMessageVoter],
             write(_pack_i16sx(o.voter_id, o.voter_directory_id))
 
 
-def _read_LeaderChangeMessage_0(data: bytes, pos: int) -> tuple[LeaderChangeMessage, int]:
+def _read_LeaderChangeMessage_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaderChangeMessage, int]:
     size = len(data)
     o = new(LeaderChangeMessage)
     o.version, o.leader_id, n = _read_hiB(data, pos)
@@ -161,7 +165,9 @@ def _read_LeaderChangeMessage_0(data: bytes, pos: int) -> tuple[LeaderChangeMess
         check_length(-1, pos, size, what="voters")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="voters")
-    o.voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 116, pos)
+    o.voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -171,12 +177,14 @@ def _read_LeaderChangeMessage_0(data: bytes, pos: int) -> tuple[LeaderChangeMess
         check_length(-1, pos, size, what="grantingVoters")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="grantingVoters")
-    o.granting_voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 116, pos)
+    o.granting_voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -201,7 +209,7 @@ def _write_LeaderChangeMessage_0(o: LeaderChangeMessage, write: Write, version: 
         write(b"\x00")
 
 
-def _read_LeaderChangeMessage_1(data: bytes, pos: int) -> tuple[LeaderChangeMessage, int]:
+def _read_LeaderChangeMessage_1(data: bytes, pos: int, budget: Budget) -> tuple[LeaderChangeMessage, int]:
     size = len(data)
     o = new(LeaderChangeMessage)
     o.version, o.leader_id, n = _read_hiB(data, pos)
@@ -213,7 +221,9 @@ def _read_LeaderChangeMessage_1(data: bytes, pos: int) -> tuple[LeaderChangeMess
         check_length(-1, pos, size, what="voters")
     if n * 21 > size - pos:
         check_length(n * 21, pos, size, what="voters")
-    o.voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -223,12 +233,14 @@ def _read_LeaderChangeMessage_1(data: bytes, pos: int) -> tuple[LeaderChangeMess
         check_length(-1, pos, size, what="grantingVoters")
     if n * 21 > size - pos:
         check_length(n * 21, pos, size, what="grantingVoters")
-    o.granting_voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.granting_voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

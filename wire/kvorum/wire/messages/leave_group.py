@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -173,7 +174,7 @@ class LeaveGroupResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_LeaveGroupRequestMemberIdentity_3(data: bytes, pos: int, count: int) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
+def _read_LeaveGroupRequestMemberIdentity_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
     size = len(data)
     found: list[LeaveGroupRequestMemberIdentity] = []
     for _ in range(count):
@@ -216,7 +217,7 @@ def _write_LeaveGroupRequestMemberIdentity_3(items: Iterable[LeaveGroupRequestMe
             no_tags(version)
 
 
-def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
+def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
     size = len(data)
     found: list[LeaveGroupRequestMemberIdentity] = []
     for _ in range(count):
@@ -247,7 +248,7 @@ def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int) -
         o.reason = None
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -269,7 +270,7 @@ def _write_LeaveGroupRequestMemberIdentity_4(items: Iterable[LeaveGroupRequestMe
             write(b"\x00")
 
 
-def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
+def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
     size = len(data)
     found: list[LeaveGroupRequestMemberIdentity] = []
     for _ in range(count):
@@ -311,7 +312,7 @@ def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int) -
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -338,7 +339,7 @@ def _write_LeaveGroupRequestMemberIdentity_5(items: Iterable[LeaveGroupRequestMe
             write(b"\x00")
 
 
-def _read_LeaveGroupRequest_0(data: bytes, pos: int) -> tuple[LeaveGroupRequest, int]:
+def _read_LeaveGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
     size = len(data)
     o = new(LeaveGroupRequest)
     n, = _read_h(data, pos)
@@ -375,7 +376,7 @@ def _write_LeaveGroupRequest_0(o: LeaveGroupRequest, write: Write, version: int)
         no_tags(version)
 
 
-def _read_LeaveGroupRequest_3(data: bytes, pos: int) -> tuple[LeaveGroupRequest, int]:
+def _read_LeaveGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
     size = len(data)
     o = new(LeaveGroupRequest)
     n, = _read_h(data, pos)
@@ -391,7 +392,9 @@ def _read_LeaveGroupRequest_3(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
         check_length(-1, pos, size, what="members")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="members")
-    o.members, pos = _read_LeaveGroupRequestMemberIdentity_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.members, pos = _read_LeaveGroupRequestMemberIdentity_3(data, pos, n, budget)
     o.member_id = ''
     o.unknown_tagged_fields = None
     return o, pos
@@ -413,7 +416,7 @@ def _write_LeaveGroupRequest_3(o: LeaveGroupRequest, write: Write, version: int)
         no_tags(version)
 
 
-def _read_LeaveGroupRequest_4(data: bytes, pos: int) -> tuple[LeaveGroupRequest, int]:
+def _read_LeaveGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
     size = len(data)
     o = new(LeaveGroupRequest)
     n = data[pos]
@@ -434,13 +437,15 @@ def _read_LeaveGroupRequest_4(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
         check_length(-1, pos, size, what="members")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="members")
-    o.members, pos = _read_LeaveGroupRequestMemberIdentity_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.members, pos = _read_LeaveGroupRequestMemberIdentity_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.member_id = ''
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -462,7 +467,7 @@ def _write_LeaveGroupRequest_4(o: LeaveGroupRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_LeaveGroupRequest_5(data: bytes, pos: int) -> tuple[LeaveGroupRequest, int]:
+def _read_LeaveGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
     size = len(data)
     o = new(LeaveGroupRequest)
     n = data[pos]
@@ -483,13 +488,15 @@ def _read_LeaveGroupRequest_5(data: bytes, pos: int) -> tuple[LeaveGroupRequest,
         check_length(-1, pos, size, what="members")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="members")
-    o.members, pos = _read_LeaveGroupRequestMemberIdentity_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.members, pos = _read_LeaveGroupRequestMemberIdentity_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.member_id = ''
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -511,7 +518,7 @@ def _write_LeaveGroupRequest_5(o: LeaveGroupRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int) -> tuple[list[LeaveGroupResponseMemberResponse], int]:
+def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupResponseMemberResponse], int]:
     size = len(data)
     found: list[LeaveGroupResponseMemberResponse] = []
     for _ in range(count):
@@ -556,7 +563,7 @@ def _write_LeaveGroupResponseMemberResponse_3(items: Iterable[LeaveGroupResponse
         write(_pack_h(o.error_code))
 
 
-def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int) -> tuple[list[LeaveGroupResponseMemberResponse], int]:
+def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupResponseMemberResponse], int]:
     size = len(data)
     found: list[LeaveGroupResponseMemberResponse] = []
     for _ in range(count):
@@ -586,7 +593,7 @@ def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int) 
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -609,7 +616,7 @@ def _write_LeaveGroupResponseMemberResponse_4(items: Iterable[LeaveGroupResponse
             write(_pack_hx(o.error_code))
 
 
-def _read_LeaveGroupResponse_0(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
+def _read_LeaveGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupResponse, int]:
     o = new(LeaveGroupResponse)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -627,7 +634,7 @@ def _write_LeaveGroupResponse_0(o: LeaveGroupResponse, write: Write, version: in
     write(_pack_h(o.error_code))
 
 
-def _read_LeaveGroupResponse_1(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
+def _read_LeaveGroupResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupResponse, int]:
     o = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code = _read_ih(data, pos)
     pos += 6
@@ -644,7 +651,7 @@ def _write_LeaveGroupResponse_1(o: LeaveGroupResponse, write: Write, version: in
     write(_pack_ih(o.throttle_time_ms, o.error_code))
 
 
-def _read_LeaveGroupResponse_3(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
+def _read_LeaveGroupResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupResponse, int]:
     size = len(data)
     o = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
@@ -653,7 +660,9 @@ def _read_LeaveGroupResponse_3(data: bytes, pos: int) -> tuple[LeaveGroupRespons
         check_length(-1, pos, size, what="members")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="members")
-    o.members, pos = _read_LeaveGroupResponseMemberResponse_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.members, pos = _read_LeaveGroupResponseMemberResponse_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -668,7 +677,7 @@ def _write_LeaveGroupResponse_3(o: LeaveGroupResponse, write: Write, version: in
         no_tags(version)
 
 
-def _read_LeaveGroupResponse_4(data: bytes, pos: int) -> tuple[LeaveGroupResponse, int]:
+def _read_LeaveGroupResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupResponse, int]:
     size = len(data)
     o = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -680,12 +689,14 @@ def _read_LeaveGroupResponse_4(data: bytes, pos: int) -> tuple[LeaveGroupRespons
         check_length(-1, pos, size, what="members")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="members")
-    o.members, pos = _read_LeaveGroupResponseMemberResponse_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.members, pos = _read_LeaveGroupResponseMemberResponse_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

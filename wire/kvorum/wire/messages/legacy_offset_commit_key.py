@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -56,7 +57,7 @@ class LegacyOffsetCommitKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_LegacyOffsetCommitKey_0(data: bytes, pos: int) -> tuple[LegacyOffsetCommitKey, int]:
+def _read_LegacyOffsetCommitKey_0(data: bytes, pos: int, budget: Budget) -> tuple[LegacyOffsetCommitKey, int]:
     size = len(data)
     o = new(LegacyOffsetCommitKey)
     n, = _read_h(data, pos)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -56,7 +57,7 @@ class LegacyOffsetCommitValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_LegacyOffsetCommitValue_0(data: bytes, pos: int) -> tuple[LegacyOffsetCommitValue, int]:
+def _read_LegacyOffsetCommitValue_0(data: bytes, pos: int, budget: Budget) -> tuple[LegacyOffsetCommitValue, int]:
     size = len(data)
     o = new(LegacyOffsetCommitValue)
     o.offset, n = _read_qh(data, pos)

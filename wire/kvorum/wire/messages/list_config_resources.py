@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -122,14 +123,14 @@ class ListConfigResourcesResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ListConfigResourcesRequest_0(data: bytes, pos: int) -> tuple[ListConfigResourcesRequest, int]:
+def _read_ListConfigResourcesRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesRequest, int]:
     o = new(ListConfigResourcesRequest)
     n = data[pos]
     pos += 1
     o.resource_types = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -142,7 +143,7 @@ def _write_ListConfigResourcesRequest_0(o: ListConfigResourcesRequest, write: Wr
         write(b"\x00")
 
 
-def _read_ListConfigResourcesRequest_1(data: bytes, pos: int) -> tuple[ListConfigResourcesRequest, int]:
+def _read_ListConfigResourcesRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesRequest, int]:
     size = len(data)
     o = new(ListConfigResourcesRequest)
     n = data[pos]
@@ -152,13 +153,13 @@ def _read_ListConfigResourcesRequest_1(data: bytes, pos: int) -> tuple[ListConfi
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="resourceTypes")
-    o.resource_types = read_numbers(data, pos, n, "b")
+    o.resource_types = read_numbers(data, pos, n, "b", budget)
     pos += n
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -174,7 +175,7 @@ def _write_ListConfigResourcesRequest_1(o: ListConfigResourcesRequest, write: Wr
         write(b"\x00")
 
 
-def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, count: int) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
+def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
     size = len(data)
     found: list[ListConfigResourcesResponseConfigResource] = []
     for _ in range(count):
@@ -193,7 +194,7 @@ def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, cou
         o.resource_type = 16
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -210,7 +211,7 @@ def _write_ListConfigResourcesResponseConfigResource_0(items: Iterable[ListConfi
             write(b"\x00")
 
 
-def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, count: int) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
+def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
     size = len(data)
     found: list[ListConfigResourcesResponseConfigResource] = []
     for _ in range(count):
@@ -228,7 +229,7 @@ def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, cou
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -246,7 +247,7 @@ def _write_ListConfigResourcesResponseConfigResource_1(items: Iterable[ListConfi
             write(_pack_bx(o.resource_type))
 
 
-def _read_ListConfigResourcesResponse_0(data: bytes, pos: int) -> tuple[ListConfigResourcesResponse, int]:
+def _read_ListConfigResourcesResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesResponse, int]:
     size = len(data)
     o = new(ListConfigResourcesResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -258,12 +259,14 @@ def _read_ListConfigResourcesResponse_0(data: bytes, pos: int) -> tuple[ListConf
         check_length(-1, pos, size, what="configResources")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="configResources")
-    o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 148, pos)
+    o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -283,7 +286,7 @@ def _write_ListConfigResourcesResponse_0(o: ListConfigResourcesResponse, write: 
         write(b"\x00")
 
 
-def _read_ListConfigResourcesResponse_1(data: bytes, pos: int) -> tuple[ListConfigResourcesResponse, int]:
+def _read_ListConfigResourcesResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesResponse, int]:
     size = len(data)
     o = new(ListConfigResourcesResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -295,12 +298,14 @@ def _read_ListConfigResourcesResponse_1(data: bytes, pos: int) -> tuple[ListConf
         check_length(-1, pos, size, what="configResources")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="configResources")
-    o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 180, pos)
+    o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

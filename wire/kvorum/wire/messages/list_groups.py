@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -139,7 +140,7 @@ class ListGroupsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ListGroupsRequest_0(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
+def _read_ListGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
     o = new(ListGroupsRequest)
     o.states_filter = []
     o.types_filter = []
@@ -156,7 +157,7 @@ def _write_ListGroupsRequest_0(o: ListGroupsRequest, write: Write, version: int)
         no_tags(version)
 
 
-def _read_ListGroupsRequest_3(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
+def _read_ListGroupsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
     o = new(ListGroupsRequest)
     n = data[pos]
     pos += 1
@@ -164,7 +165,7 @@ def _read_ListGroupsRequest_3(data: bytes, pos: int) -> tuple[ListGroupsRequest,
     o.types_filter = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -179,7 +180,7 @@ def _write_ListGroupsRequest_3(o: ListGroupsRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_ListGroupsRequest_4(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
+def _read_ListGroupsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
     size = len(data)
     o = new(ListGroupsRequest)
     n = data[pos]
@@ -191,6 +192,8 @@ def _read_ListGroupsRequest_4(data: bytes, pos: int) -> tuple[ListGroupsRequest,
         check_length(-1, pos, size, what="statesFilter")
     if n > size - pos:
         check_length(n, pos, size, what="statesFilter")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.states_filter = []
     for _ in range(n):
         n = data[pos]
@@ -208,7 +211,7 @@ def _read_ListGroupsRequest_4(data: bytes, pos: int) -> tuple[ListGroupsRequest,
     o.types_filter = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -230,7 +233,7 @@ def _write_ListGroupsRequest_4(o: ListGroupsRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_ListGroupsRequest_5(data: bytes, pos: int) -> tuple[ListGroupsRequest, int]:
+def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
     size = len(data)
     o = new(ListGroupsRequest)
     n = data[pos]
@@ -242,6 +245,8 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int) -> tuple[ListGroupsRequest,
         check_length(-1, pos, size, what="statesFilter")
     if n > size - pos:
         check_length(n, pos, size, what="statesFilter")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.states_filter = []
     for _ in range(n):
         n = data[pos]
@@ -263,6 +268,8 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int) -> tuple[ListGroupsRequest,
         check_length(-1, pos, size, what="typesFilter")
     if n > size - pos:
         check_length(n, pos, size, what="typesFilter")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.types_filter = []
     for _ in range(n):
         n = data[pos]
@@ -279,7 +286,7 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int) -> tuple[ListGroupsRequest,
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -308,7 +315,7 @@ def _write_ListGroupsRequest_5(o: ListGroupsRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_ListGroupsResponseListedGroup_0(data: bytes, pos: int, count: int) -> tuple[list[ListGroupsResponseListedGroup], int]:
+def _read_ListGroupsResponseListedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
     size = len(data)
     found: list[ListGroupsResponseListedGroup] = []
     for _ in range(count):
@@ -348,7 +355,7 @@ def _write_ListGroupsResponseListedGroup_0(items: Iterable[ListGroupsResponseLis
             no_tags(version)
 
 
-def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int) -> tuple[list[ListGroupsResponseListedGroup], int]:
+def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
     size = len(data)
     found: list[ListGroupsResponseListedGroup] = []
     for _ in range(count):
@@ -377,7 +384,7 @@ def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int) -> 
         o.group_type = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -398,7 +405,7 @@ def _write_ListGroupsResponseListedGroup_3(items: Iterable[ListGroupsResponseLis
             write(b"\x00")
 
 
-def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int) -> tuple[list[ListGroupsResponseListedGroup], int]:
+def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
     size = len(data)
     found: list[ListGroupsResponseListedGroup] = []
     for _ in range(count):
@@ -435,7 +442,7 @@ def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int) -> 
         o.group_type = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -460,7 +467,7 @@ def _write_ListGroupsResponseListedGroup_4(items: Iterable[ListGroupsResponseLis
             write(b"\x00")
 
 
-def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int) -> tuple[list[ListGroupsResponseListedGroup], int]:
+def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
     size = len(data)
     found: list[ListGroupsResponseListedGroup] = []
     for _ in range(count):
@@ -505,7 +512,7 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int) -> 
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -534,7 +541,7 @@ def _write_ListGroupsResponseListedGroup_5(items: Iterable[ListGroupsResponseLis
             write(b"\x00")
 
 
-def _read_ListGroupsResponse_0(data: bytes, pos: int) -> tuple[ListGroupsResponse, int]:
+def _read_ListGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
     size = len(data)
     o = new(ListGroupsResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -543,7 +550,9 @@ def _read_ListGroupsResponse_0(data: bytes, pos: int) -> tuple[ListGroupsRespons
         check_length(-1, pos, size, what="groups")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="groups")
-    o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -559,7 +568,7 @@ def _write_ListGroupsResponse_0(o: ListGroupsResponse, write: Write, version: in
         no_tags(version)
 
 
-def _read_ListGroupsResponse_1(data: bytes, pos: int) -> tuple[ListGroupsResponse, int]:
+def _read_ListGroupsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
     size = len(data)
     o = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
@@ -568,7 +577,9 @@ def _read_ListGroupsResponse_1(data: bytes, pos: int) -> tuple[ListGroupsRespons
         check_length(-1, pos, size, what="groups")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="groups")
-    o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -583,7 +594,7 @@ def _write_ListGroupsResponse_1(o: ListGroupsResponse, write: Write, version: in
         no_tags(version)
 
 
-def _read_ListGroupsResponse_3(data: bytes, pos: int) -> tuple[ListGroupsResponse, int]:
+def _read_ListGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
     size = len(data)
     o = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -595,12 +606,14 @@ def _read_ListGroupsResponse_3(data: bytes, pos: int) -> tuple[ListGroupsRespons
         check_length(-1, pos, size, what="groups")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="groups")
-    o.groups, pos = _read_ListGroupsResponseListedGroup_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.groups, pos = _read_ListGroupsResponseListedGroup_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -620,7 +633,7 @@ def _write_ListGroupsResponse_3(o: ListGroupsResponse, write: Write, version: in
         write(b"\x00")
 
 
-def _read_ListGroupsResponse_4(data: bytes, pos: int) -> tuple[ListGroupsResponse, int]:
+def _read_ListGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
     size = len(data)
     o = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -632,12 +645,14 @@ def _read_ListGroupsResponse_4(data: bytes, pos: int) -> tuple[ListGroupsRespons
         check_length(-1, pos, size, what="groups")
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="groups")
-    o.groups, pos = _read_ListGroupsResponseListedGroup_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.groups, pos = _read_ListGroupsResponseListedGroup_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -657,7 +672,7 @@ def _write_ListGroupsResponse_4(o: ListGroupsResponse, write: Write, version: in
         write(b"\x00")
 
 
-def _read_ListGroupsResponse_5(data: bytes, pos: int) -> tuple[ListGroupsResponse, int]:
+def _read_ListGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
     size = len(data)
     o = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -669,12 +684,14 @@ def _read_ListGroupsResponse_5(data: bytes, pos: int) -> tuple[ListGroupsRespons
         check_length(-1, pos, size, what="groups")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="groups")
-    o.groups, pos = _read_ListGroupsResponseListedGroup_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 356, pos)
+    o.groups, pos = _read_ListGroupsResponseListedGroup_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -249,7 +250,7 @@ class ListOffsetsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ListOffsetsRequestListOffsetsPartition_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
+def _read_ListOffsetsRequestListOffsetsPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -268,7 +269,7 @@ def _write_ListOffsetsRequestListOffsetsPartition_1(items: Iterable[ListOffsetsR
         write(_pack_iq(o.partition_index, o.timestamp))
 
 
-def _read_ListOffsetsRequestListOffsetsPartition_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
+def _read_ListOffsetsRequestListOffsetsPartition_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -286,7 +287,7 @@ def _write_ListOffsetsRequestListOffsetsPartition_4(items: Iterable[ListOffsetsR
         write(_pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
 
 
-def _read_ListOffsetsRequestListOffsetsPartition_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
+def _read_ListOffsetsRequestListOffsetsPartition_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsPartition], int]:
     found: list[ListOffsetsRequestListOffsetsPartition] = []
     for _ in range(count):
         o = new(ListOffsetsRequestListOffsetsPartition)
@@ -294,7 +295,7 @@ def _read_ListOffsetsRequestListOffsetsPartition_6(data: bytes, pos: int, count:
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -308,7 +309,7 @@ def _write_ListOffsetsRequestListOffsetsPartition_6(items: Iterable[ListOffsetsR
             write(_pack_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp))
 
 
-def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
+def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
     size = len(data)
     found: list[ListOffsetsRequestListOffsetsTopic] = []
     for _ in range(count):
@@ -326,7 +327,9 @@ def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="partitions")
         if n * 12 > size - pos:
             check_length(n * 12, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 164, pos)
+        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -347,7 +350,7 @@ def _write_ListOffsetsRequestListOffsetsTopic_1(items: Iterable[ListOffsetsReque
             no_tags(version)
 
 
-def _read_ListOffsetsRequestListOffsetsTopic_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
+def _read_ListOffsetsRequestListOffsetsTopic_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
     size = len(data)
     found: list[ListOffsetsRequestListOffsetsTopic] = []
     for _ in range(count):
@@ -365,7 +368,9 @@ def _read_ListOffsetsRequestListOffsetsTopic_4(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="partitions")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_4(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -386,7 +391,7 @@ def _write_ListOffsetsRequestListOffsetsTopic_4(items: Iterable[ListOffsetsReque
             no_tags(version)
 
 
-def _read_ListOffsetsRequestListOffsetsTopic_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
+def _read_ListOffsetsRequestListOffsetsTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
     size = len(data)
     found: list[ListOffsetsRequestListOffsetsTopic] = []
     for _ in range(count):
@@ -409,12 +414,14 @@ def _read_ListOffsetsRequestListOffsetsTopic_6(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="partitions")
         if n * 17 > size - pos:
             check_length(n * 17, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -436,7 +443,7 @@ def _write_ListOffsetsRequestListOffsetsTopic_6(items: Iterable[ListOffsetsReque
             write(b"\x00")
 
 
-def _read_ListOffsetsRequest_1(data: bytes, pos: int) -> tuple[ListOffsetsRequest, int]:
+def _read_ListOffsetsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
     size = len(data)
     o = new(ListOffsetsRequest)
     o.replica_id, n = _read_ii(data, pos)
@@ -445,7 +452,9 @@ def _read_ListOffsetsRequest_1(data: bytes, pos: int) -> tuple[ListOffsetsReques
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n, budget)
     o.isolation_level = 0
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
@@ -464,7 +473,7 @@ def _write_ListOffsetsRequest_1(o: ListOffsetsRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_ListOffsetsRequest_2(data: bytes, pos: int) -> tuple[ListOffsetsRequest, int]:
+def _read_ListOffsetsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
     size = len(data)
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibi(data, pos)
@@ -473,7 +482,9 @@ def _read_ListOffsetsRequest_2(data: bytes, pos: int) -> tuple[ListOffsetsReques
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n, budget)
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -489,7 +500,7 @@ def _write_ListOffsetsRequest_2(o: ListOffsetsRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_ListOffsetsRequest_4(data: bytes, pos: int) -> tuple[ListOffsetsRequest, int]:
+def _read_ListOffsetsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
     size = len(data)
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibi(data, pos)
@@ -498,7 +509,9 @@ def _read_ListOffsetsRequest_4(data: bytes, pos: int) -> tuple[ListOffsetsReques
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_4(data, pos, n, budget)
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -514,7 +527,7 @@ def _write_ListOffsetsRequest_4(o: ListOffsetsRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_ListOffsetsRequest_6(data: bytes, pos: int) -> tuple[ListOffsetsRequest, int]:
+def _read_ListOffsetsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
     size = len(data)
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibB(data, pos)
@@ -526,13 +539,15 @@ def _read_ListOffsetsRequest_6(data: bytes, pos: int) -> tuple[ListOffsetsReques
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -552,7 +567,7 @@ def _write_ListOffsetsRequest_6(o: ListOffsetsRequest, write: Write, version: in
         write(b"\x00")
 
 
-def _read_ListOffsetsRequest_10(data: bytes, pos: int) -> tuple[ListOffsetsRequest, int]:
+def _read_ListOffsetsRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
     size = len(data)
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibB(data, pos)
@@ -564,12 +579,14 @@ def _read_ListOffsetsRequest_10(data: bytes, pos: int) -> tuple[ListOffsetsReque
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -590,7 +607,7 @@ def _write_ListOffsetsRequest_10(o: ListOffsetsRequest, write: Write, version: i
         write(_pack_ix(o.timeout_ms))
 
 
-def _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
+def _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)
@@ -611,7 +628,7 @@ def _write_ListOffsetsResponseListOffsetsPartitionResponse_1(items: Iterable[Lis
         write(_pack_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset))
 
 
-def _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
+def _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)
@@ -629,7 +646,7 @@ def _write_ListOffsetsResponseListOffsetsPartitionResponse_4(items: Iterable[Lis
         write(_pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
 
 
-def _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
+def _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
     found: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
     for _ in range(count):
         o = new(ListOffsetsResponseListOffsetsPartitionResponse)
@@ -637,7 +654,7 @@ def _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data: bytes, pos: in
         pos += 27
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -651,7 +668,7 @@ def _write_ListOffsetsResponseListOffsetsPartitionResponse_6(items: Iterable[Lis
             write(_pack_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
 
 
-def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
+def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
     size = len(data)
     found: list[ListOffsetsResponseListOffsetsTopicResponse] = []
     for _ in range(count):
@@ -669,7 +686,9 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -690,7 +709,7 @@ def _write_ListOffsetsResponseListOffsetsTopicResponse_1(items: Iterable[ListOff
             no_tags(version)
 
 
-def _read_ListOffsetsResponseListOffsetsTopicResponse_4(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
+def _read_ListOffsetsResponseListOffsetsTopicResponse_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
     size = len(data)
     found: list[ListOffsetsResponseListOffsetsTopicResponse] = []
     for _ in range(count):
@@ -708,7 +727,9 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_4(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 26 > size - pos:
             check_length(n * 26, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 284, pos)
+        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -729,7 +750,7 @@ def _write_ListOffsetsResponseListOffsetsTopicResponse_4(items: Iterable[ListOff
             no_tags(version)
 
 
-def _read_ListOffsetsResponseListOffsetsTopicResponse_6(data: bytes, pos: int, count: int) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
+def _read_ListOffsetsResponseListOffsetsTopicResponse_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
     size = len(data)
     found: list[ListOffsetsResponseListOffsetsTopicResponse] = []
     for _ in range(count):
@@ -752,12 +773,14 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_6(data: bytes, pos: int, c
             check_length(-1, pos, size, what="partitions")
         if n * 27 > size - pos:
             check_length(n * 27, pos, size, what="partitions")
-        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 284, pos)
+        o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -779,7 +802,7 @@ def _write_ListOffsetsResponseListOffsetsTopicResponse_6(items: Iterable[ListOff
             write(b"\x00")
 
 
-def _read_ListOffsetsResponse_1(data: bytes, pos: int) -> tuple[ListOffsetsResponse, int]:
+def _read_ListOffsetsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsResponse, int]:
     size = len(data)
     o = new(ListOffsetsResponse)
     n, = _read_i(data, pos)
@@ -788,7 +811,9 @@ def _read_ListOffsetsResponse_1(data: bytes, pos: int) -> tuple[ListOffsetsRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -804,7 +829,7 @@ def _write_ListOffsetsResponse_1(o: ListOffsetsResponse, write: Write, version: 
         no_tags(version)
 
 
-def _read_ListOffsetsResponse_2(data: bytes, pos: int) -> tuple[ListOffsetsResponse, int]:
+def _read_ListOffsetsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsResponse, int]:
     size = len(data)
     o = new(ListOffsetsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -813,7 +838,9 @@ def _read_ListOffsetsResponse_2(data: bytes, pos: int) -> tuple[ListOffsetsRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -828,7 +855,7 @@ def _write_ListOffsetsResponse_2(o: ListOffsetsResponse, write: Write, version: 
         no_tags(version)
 
 
-def _read_ListOffsetsResponse_4(data: bytes, pos: int) -> tuple[ListOffsetsResponse, int]:
+def _read_ListOffsetsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsResponse, int]:
     size = len(data)
     o = new(ListOffsetsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -837,7 +864,9 @@ def _read_ListOffsetsResponse_4(data: bytes, pos: int) -> tuple[ListOffsetsRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_4(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -852,7 +881,7 @@ def _write_ListOffsetsResponse_4(o: ListOffsetsResponse, write: Write, version: 
         no_tags(version)
 
 
-def _read_ListOffsetsResponse_6(data: bytes, pos: int) -> tuple[ListOffsetsResponse, int]:
+def _read_ListOffsetsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsResponse, int]:
     size = len(data)
     o = new(ListOffsetsResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -864,12 +893,14 @@ def _read_ListOffsetsResponse_6(data: bytes, pos: int) -> tuple[ListOffsetsRespo
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32_LAST,
@@ -197,8 +198,9 @@ class ListPartitionReassignmentsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(data: bytes, pos: int, count: int) -> tuple[list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics], int]:
+def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics] = []
     for _ in range(count):
         o = new(ListPartitionReassignmentsRequestListPartitionReassignmentsTopics)
@@ -213,17 +215,17 @@ def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(da
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -244,7 +246,7 @@ def _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(i
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[ListPartitionReassignmentsRequest, int]:
+def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ListPartitionReassignmentsRequest, int]:
     size = len(data)
     o = new(ListPartitionReassignmentsRequest)
     o.timeout_ms, n = _read_iB(data, pos)
@@ -257,12 +259,14 @@ def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int) -> tuple[Li
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -282,39 +286,40 @@ def _write_ListPartitionReassignmentsRequest_0(o: ListPartitionReassignmentsRequ
         write(b"\x00")
 
 
-def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data: bytes, pos: int, count: int) -> tuple[list[ListPartitionReassignmentsResponseOngoingPartitionReassignment], int]:
+def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListPartitionReassignmentsResponseOngoingPartitionReassignment], int]:
+    few = 17 if budget is None else 0
     found: list[ListPartitionReassignmentsResponseOngoingPartitionReassignment] = []
     for _ in range(count):
         o = new(ListPartitionReassignmentsResponseOngoingPartitionReassignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replicas, pos = long_int32s(data, pos, n)
+            o.replicas, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.adding_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.adding_replicas, pos = long_int32s(data, pos, n)
+            o.adding_replicas, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.removing_replicas, pos = long_int32s(data, pos, n)
+            o.removing_replicas, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -346,7 +351,7 @@ def _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(item
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: bytes, pos: int, count: int) -> tuple[list[ListPartitionReassignmentsResponseOngoingTopicReassignment], int]:
+def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListPartitionReassignmentsResponseOngoingTopicReassignment], int]:
     size = len(data)
     found: list[ListPartitionReassignmentsResponseOngoingTopicReassignment] = []
     for _ in range(count):
@@ -369,12 +374,14 @@ def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: byt
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 348, pos)
+        o.partitions, pos = _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -396,7 +403,7 @@ def _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(items: I
             write(b"\x00")
 
 
-def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[ListPartitionReassignmentsResponse, int]:
+def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListPartitionReassignmentsResponse, int]:
     size = len(data)
     o = new(ListPartitionReassignmentsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -420,12 +427,14 @@ def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int) -> tuple[L
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -148,7 +149,7 @@ class ListTransactionsResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ListTransactionsRequest_0(data: bytes, pos: int) -> tuple[ListTransactionsRequest, int]:
+def _read_ListTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsRequest, int]:
     size = len(data)
     o = new(ListTransactionsRequest)
     n = data[pos]
@@ -160,6 +161,8 @@ def _read_ListTransactionsRequest_0(data: bytes, pos: int) -> tuple[ListTransact
         check_length(-1, pos, size, what="stateFilters")
     if n > size - pos:
         check_length(n, pos, size, what="stateFilters")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -179,7 +182,7 @@ def _read_ListTransactionsRequest_0(data: bytes, pos: int) -> tuple[ListTransact
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="producerIdFilters")
-    o.producer_id_filters = read_numbers(data, pos, n, "q")
+    o.producer_id_filters = read_numbers(data, pos, n, "q", budget)
     pos += 8 * n
     n = data[pos]
     pos += 1
@@ -187,7 +190,7 @@ def _read_ListTransactionsRequest_0(data: bytes, pos: int) -> tuple[ListTransact
     o.transactional_id_pattern = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -216,7 +219,7 @@ def _write_ListTransactionsRequest_0(o: ListTransactionsRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_ListTransactionsRequest_1(data: bytes, pos: int) -> tuple[ListTransactionsRequest, int]:
+def _read_ListTransactionsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsRequest, int]:
     size = len(data)
     o = new(ListTransactionsRequest)
     n = data[pos]
@@ -228,6 +231,8 @@ def _read_ListTransactionsRequest_1(data: bytes, pos: int) -> tuple[ListTransact
         check_length(-1, pos, size, what="stateFilters")
     if n > size - pos:
         check_length(n, pos, size, what="stateFilters")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -247,14 +252,14 @@ def _read_ListTransactionsRequest_1(data: bytes, pos: int) -> tuple[ListTransact
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="producerIdFilters")
-    o.producer_id_filters = read_numbers(data, pos, n, "q")
+    o.producer_id_filters = read_numbers(data, pos, n, "q", budget)
     pos += 8 * n
     o.duration_filter, n = _read_qB(data, pos)
     pos += 9
     o.transactional_id_pattern = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -282,7 +287,7 @@ def _write_ListTransactionsRequest_1(o: ListTransactionsRequest, write: Write, v
         write(_pack_qx(o.duration_filter))
 
 
-def _read_ListTransactionsRequest_2(data: bytes, pos: int) -> tuple[ListTransactionsRequest, int]:
+def _read_ListTransactionsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsRequest, int]:
     size = len(data)
     o = new(ListTransactionsRequest)
     n = data[pos]
@@ -294,6 +299,8 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int) -> tuple[ListTransact
         check_length(-1, pos, size, what="stateFilters")
     if n > size - pos:
         check_length(n, pos, size, what="stateFilters")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -313,7 +320,7 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int) -> tuple[ListTransact
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="producerIdFilters")
-    o.producer_id_filters = read_numbers(data, pos, n, "q")
+    o.producer_id_filters = read_numbers(data, pos, n, "q", budget)
     pos += 8 * n
     o.duration_filter, n = _read_qB(data, pos)
     pos += 9
@@ -331,7 +338,7 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int) -> tuple[ListTransact
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -365,7 +372,7 @@ def _write_ListTransactionsRequest_2(o: ListTransactionsRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, count: int) -> tuple[list[ListTransactionsResponseTransactionState], int]:
+def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListTransactionsResponseTransactionState], int]:
     size = len(data)
     found: list[ListTransactionsResponseTransactionState] = []
     for _ in range(count):
@@ -392,7 +399,7 @@ def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, coun
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -417,7 +424,7 @@ def _write_ListTransactionsResponseTransactionState_0(items: Iterable[ListTransa
             write(b"\x00")
 
 
-def _read_ListTransactionsResponse_0(data: bytes, pos: int) -> tuple[ListTransactionsResponse, int]:
+def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsResponse, int]:
     size = len(data)
     o = new(ListTransactionsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -429,6 +436,8 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int) -> tuple[ListTransac
         check_length(-1, pos, size, what="unknownStateFilters")
     if n > size - pos:
         check_length(n, pos, size, what="unknownStateFilters")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.unknown_state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -450,12 +459,14 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int) -> tuple[ListTransac
         check_length(-1, pos, size, what="transactionStates")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="transactionStates")
-    o.transaction_states, pos = _read_ListTransactionsResponseTransactionState_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.transaction_states, pos = _read_ListTransactionsResponseTransactionState_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

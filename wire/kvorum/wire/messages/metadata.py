@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32_COUNTED,
@@ -27,6 +28,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     null_field,
     read_numbers,
     read_tags,
@@ -346,7 +348,7 @@ class MetadataResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_MetadataRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[MetadataRequestTopic], int]:
+def _read_MetadataRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataRequestTopic], int]:
     size = len(data)
     found: list[MetadataRequestTopic] = []
     for _ in range(count):
@@ -376,7 +378,7 @@ def _write_MetadataRequestTopic_0(items: Iterable[MetadataRequestTopic], write: 
             no_tags(version)
 
 
-def _read_MetadataRequestTopic_9(data: bytes, pos: int, count: int) -> tuple[list[MetadataRequestTopic], int]:
+def _read_MetadataRequestTopic_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataRequestTopic], int]:
     size = len(data)
     found: list[MetadataRequestTopic] = []
     for _ in range(count):
@@ -395,7 +397,7 @@ def _read_MetadataRequestTopic_9(data: bytes, pos: int, count: int) -> tuple[lis
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -414,7 +416,7 @@ def _write_MetadataRequestTopic_9(items: Iterable[MetadataRequestTopic], write: 
             write(b"\x00")
 
 
-def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int) -> tuple[list[MetadataRequestTopic], int]:
+def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataRequestTopic], int]:
     size = len(data)
     found: list[MetadataRequestTopic] = []
     for _ in range(count):
@@ -435,13 +437,15 @@ def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int) -> tuple[li
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_MetadataRequestTopic_10(items: Iterable[MetadataRequestTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         name_value = o.name
         text = b"" if name_value is None else name_value.encode()
         n = 0 if name_value is None else len(text) + 1
@@ -457,7 +461,7 @@ def _write_MetadataRequestTopic_10(items: Iterable[MetadataRequestTopic], write:
             write(b"\x00")
 
 
-def _read_MetadataRequest_0(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n, = _read_i(data, pos)
@@ -466,7 +470,9 @@ def _read_MetadataRequest_0(data: bytes, pos: int) -> tuple[MetadataRequest, int
         check_length(-1, pos, size, what="topics")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="topics")
-    o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 148, pos)
+    o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation = True
     o.include_cluster_authorized_operations = False
     o.include_topic_authorized_operations = False
@@ -492,7 +498,7 @@ def _write_MetadataRequest_0(o: MetadataRequest, write: Write, version: int) -> 
         no_tags(version)
 
 
-def _read_MetadataRequest_1(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n, = _read_i(data, pos)
@@ -502,7 +508,9 @@ def _read_MetadataRequest_1(data: bytes, pos: int) -> tuple[MetadataRequest, int
     else:
         if n * 2 > size - pos:
             check_length(n * 2, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation = True
     o.include_cluster_authorized_operations = False
     o.include_topic_authorized_operations = False
@@ -526,7 +534,7 @@ def _write_MetadataRequest_1(o: MetadataRequest, write: Write, version: int) -> 
         no_tags(version)
 
 
-def _read_MetadataRequest_4(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n, = _read_i(data, pos)
@@ -536,7 +544,9 @@ def _read_MetadataRequest_4(data: bytes, pos: int) -> tuple[MetadataRequest, int
     else:
         if n * 2 > size - pos:
             check_length(n * 2, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation, = _read_t(data, pos)
     pos += 1
     o.include_cluster_authorized_operations = False
@@ -560,7 +570,7 @@ def _write_MetadataRequest_4(o: MetadataRequest, write: Write, version: int) -> 
     write(_pack_t(o.allow_auto_topic_creation))
 
 
-def _read_MetadataRequest_8(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n, = _read_i(data, pos)
@@ -570,7 +580,9 @@ def _read_MetadataRequest_8(data: bytes, pos: int) -> tuple[MetadataRequest, int
     else:
         if n * 2 > size - pos:
             check_length(n * 2, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations = _read_ttt(data, pos)
     pos += 3
     o.unknown_tagged_fields = None
@@ -588,7 +600,7 @@ def _write_MetadataRequest_8(o: MetadataRequest, write: Write, version: int) -> 
     write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
 
 
-def _read_MetadataRequest_9(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n = data[pos]
@@ -601,12 +613,14 @@ def _read_MetadataRequest_9(data: bytes, pos: int) -> tuple[MetadataRequest, int
     else:
         if n * 2 > size - pos:
             check_length(n * 2, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.topics, pos = _read_MetadataRequestTopic_9(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = _read_tttB(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -623,7 +637,7 @@ def _write_MetadataRequest_9(o: MetadataRequest, write: Write, version: int) -> 
         write(_pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
 
 
-def _read_MetadataRequest_10(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n = data[pos]
@@ -636,12 +650,14 @@ def _read_MetadataRequest_10(data: bytes, pos: int) -> tuple[MetadataRequest, in
     else:
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = _read_tttB(data, pos)
     pos += 4
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -658,7 +674,7 @@ def _write_MetadataRequest_10(o: MetadataRequest, write: Write, version: int) ->
         write(_pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
 
 
-def _read_MetadataRequest_11(data: bytes, pos: int) -> tuple[MetadataRequest, int]:
+def _read_MetadataRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
     size = len(data)
     o = new(MetadataRequest)
     n = data[pos]
@@ -671,13 +687,15 @@ def _read_MetadataRequest_11(data: bytes, pos: int) -> tuple[MetadataRequest, in
     else:
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topics")
-        o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_topic_authorized_operations, n = _read_ttB(data, pos)
     pos += 3
     o.include_cluster_authorized_operations = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -696,8 +714,9 @@ def _write_MetadataRequest_11(o: MetadataRequest, write: Write, version: int) ->
         write(_pack_ttx(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
 
 
-def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponsePartition], int]:
+def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponsePartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[MetadataResponsePartition] = []
     for _ in range(count):
         o = new(MetadataResponsePartition)
@@ -705,19 +724,19 @@ def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int) -> tupl
         pos += 14
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < 17:
+        if n < few:
             o.replica_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.replica_nodes = read_numbers(data, pos, n, "i")
+            o.replica_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < 17:
+        if n < few:
             o.isr_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.isr_nodes = read_numbers(data, pos, n, "i")
+            o.isr_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.leader_epoch = -1
         o.offline_replicas = []
@@ -747,8 +766,9 @@ def _write_MetadataResponsePartition_0(items: Iterable[MetadataResponsePartition
             no_tags(version)
 
 
-def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponsePartition], int]:
+def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponsePartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[MetadataResponsePartition] = []
     for _ in range(count):
         o = new(MetadataResponsePartition)
@@ -756,28 +776,28 @@ def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int) -> tupl
         pos += 14
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < 17:
+        if n < few:
             o.replica_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.replica_nodes = read_numbers(data, pos, n, "i")
+            o.replica_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < 17:
+        if n < few:
             o.isr_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.isr_nodes = read_numbers(data, pos, n, "i")
+            o.isr_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="offlineReplicas")
-        if n < 17:
+        if n < few:
             o.offline_replicas = list(INT32_READERS[n](data, pos))
         else:
-            o.offline_replicas = read_numbers(data, pos, n, "i")
+            o.offline_replicas = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.leader_epoch = -1
         o.unknown_tagged_fields = None
@@ -813,8 +833,9 @@ def _write_MetadataResponsePartition_5(items: Iterable[MetadataResponsePartition
             no_tags(version)
 
 
-def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponsePartition], int]:
+def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponsePartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[MetadataResponsePartition] = []
     for _ in range(count):
         o = new(MetadataResponsePartition)
@@ -822,28 +843,28 @@ def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int) -> tupl
         pos += 18
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < 17:
+        if n < few:
             o.replica_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.replica_nodes = read_numbers(data, pos, n, "i")
+            o.replica_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < 17:
+        if n < few:
             o.isr_nodes = list(INT32_READERS[n](data, pos))
         else:
-            o.isr_nodes = read_numbers(data, pos, n, "i")
+            o.isr_nodes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="offlineReplicas")
-        if n < 17:
+        if n < few:
             o.offline_replicas = list(INT32_READERS[n](data, pos))
         else:
-            o.offline_replicas = read_numbers(data, pos, n, "i")
+            o.offline_replicas = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -878,39 +899,40 @@ def _write_MetadataResponsePartition_7(items: Iterable[MetadataResponsePartition
             no_tags(version)
 
 
-def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponsePartition], int]:
+def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponsePartition], int]:
+    few = 17 if budget is None else 0
     found: list[MetadataResponsePartition] = []
     for _ in range(count):
         o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.replica_nodes, pos = long_int32s(data, pos, n)
+            o.replica_nodes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.isr_nodes, pos = long_int32s(data, pos, n)
+            o.isr_nodes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.offline_replicas, pos = long_int32s(data, pos, n)
+            o.offline_replicas, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -942,7 +964,7 @@ def _write_MetadataResponsePartition_9(items: Iterable[MetadataResponsePartition
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -960,7 +982,9 @@ def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 364, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.is_internal = False
         o.topic_authorized_operations = -2147483648
@@ -988,7 +1012,7 @@ def _write_MetadataResponseTopic_0(items: Iterable[MetadataResponseTopic], write
             no_tags(version)
 
 
-def _read_MetadataResponseTopic_1(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1006,7 +1030,9 @@ def _read_MetadataResponseTopic_1(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 364, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.unknown_tagged_fields = None
@@ -1033,7 +1059,7 @@ def _write_MetadataResponseTopic_1(items: Iterable[MetadataResponseTopic], write
             no_tags(version)
 
 
-def _read_MetadataResponseTopic_5(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1051,7 +1077,9 @@ def _read_MetadataResponseTopic_5(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 436, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.unknown_tagged_fields = None
@@ -1078,7 +1106,7 @@ def _write_MetadataResponseTopic_5(items: Iterable[MetadataResponseTopic], write
             no_tags(version)
 
 
-def _read_MetadataResponseTopic_7(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_7(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1096,7 +1124,9 @@ def _read_MetadataResponseTopic_7(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 26 > size - pos:
             check_length(n * 26, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
         o.unknown_tagged_fields = None
@@ -1123,7 +1153,7 @@ def _write_MetadataResponseTopic_7(items: Iterable[MetadataResponseTopic], write
             no_tags(version)
 
 
-def _read_MetadataResponseTopic_8(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1141,7 +1171,9 @@ def _read_MetadataResponseTopic_8(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 26 > size - pos:
             check_length(n * 26, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n, budget)
         o.topic_authorized_operations, = _read_i(data, pos)
         pos += 4
         o.topic_id = ZERO_UUID
@@ -1168,7 +1200,7 @@ def _write_MetadataResponseTopic_8(items: Iterable[MetadataResponseTopic], write
         write(_pack_i(o.topic_authorized_operations))
 
 
-def _read_MetadataResponseTopic_9(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1191,13 +1223,15 @@ def _read_MetadataResponseTopic_9(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1230,7 +1264,7 @@ def _write_MetadataResponseTopic_9(items: Iterable[MetadataResponseTopic], write
             write(_pack_ix(o.topic_authorized_operations))
 
 
-def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1253,12 +1287,14 @@ def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int) -> tuple[l
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1275,6 +1311,8 @@ def _write_MetadataResponseTopic_10(items: Iterable[MetadataResponseTopic], writ
             write(_pack_h(o.error_code))
             write(long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1291,7 +1329,7 @@ def _write_MetadataResponseTopic_10(items: Iterable[MetadataResponseTopic], writ
             write(_pack_ix(o.topic_authorized_operations))
 
 
-def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseTopic], int]:
+def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
     size = len(data)
     found: list[MetadataResponseTopic] = []
     for _ in range(count):
@@ -1317,12 +1355,14 @@ def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int) -> tuple[l
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 468, pos)
+        o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1338,6 +1378,8 @@ def _write_MetadataResponseTopic_12(items: Iterable[MetadataResponseTopic], writ
             write(_pack_h(o.error_code))
             write(long_string_length(n))
         write(text)
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1354,7 +1396,7 @@ def _write_MetadataResponseTopic_12(items: Iterable[MetadataResponseTopic], writ
             write(_pack_ix(o.topic_authorized_operations))
 
 
-def _read_MetadataResponseBroker_0(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseBroker], int]:
+def _read_MetadataResponseBroker_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseBroker], int]:
     size = len(data)
     found: list[MetadataResponseBroker] = []
     for _ in range(count):
@@ -1385,7 +1427,7 @@ def _write_MetadataResponseBroker_0(items: Iterable[MetadataResponseBroker], wri
         write(_pack_i(o.port))
 
 
-def _read_MetadataResponseBroker_1(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseBroker], int]:
+def _read_MetadataResponseBroker_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseBroker], int]:
     size = len(data)
     found: list[MetadataResponseBroker] = []
     for _ in range(count):
@@ -1427,7 +1469,7 @@ def _write_MetadataResponseBroker_1(items: Iterable[MetadataResponseBroker], wri
             no_tags(version)
 
 
-def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int) -> tuple[list[MetadataResponseBroker], int]:
+def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseBroker], int]:
     size = len(data)
     found: list[MetadataResponseBroker] = []
     for _ in range(count):
@@ -1457,7 +1499,7 @@ def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int) -> tuple[l
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1487,7 +1529,7 @@ def _write_MetadataResponseBroker_9(items: Iterable[MetadataResponseBroker], wri
             write(b"\x00")
 
 
-def _read_MetadataResponse_0(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
@@ -1496,14 +1538,18 @@ def _read_MetadataResponse_0(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_0(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
     if n < 0:
         check_length(-1, pos, size, what="topics")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_id = None
     o.controller_id = -1
@@ -1530,7 +1576,7 @@ def _write_MetadataResponse_0(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_1(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
@@ -1539,14 +1585,18 @@ def _read_MetadataResponse_1(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
     if n < 0:
         check_length(-1, pos, size, what="topics")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_id = None
     o.cluster_authorized_operations = -2147483648
@@ -1572,7 +1622,7 @@ def _write_MetadataResponse_1(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_2(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
@@ -1581,7 +1631,9 @@ def _read_MetadataResponse_2(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     if n < 0:
@@ -1598,7 +1650,9 @@ def _read_MetadataResponse_2(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
@@ -1628,7 +1682,7 @@ def _write_MetadataResponse_2(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_3(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1637,7 +1691,9 @@ def _read_MetadataResponse_3(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     if n < 0:
@@ -1654,7 +1710,9 @@ def _read_MetadataResponse_3(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.unknown_tagged_fields = None
@@ -1683,7 +1741,7 @@ def _write_MetadataResponse_3(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_5(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1692,7 +1750,9 @@ def _read_MetadataResponse_5(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     if n < 0:
@@ -1709,7 +1769,9 @@ def _read_MetadataResponse_5(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_5(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.unknown_tagged_fields = None
@@ -1738,7 +1800,7 @@ def _write_MetadataResponse_5(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_7(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1747,7 +1809,9 @@ def _read_MetadataResponse_7(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     if n < 0:
@@ -1764,7 +1828,9 @@ def _read_MetadataResponse_7(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 9 > size - pos:
         check_length(n * 9, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_7(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 284, pos)
+    o.topics, pos = _read_MetadataResponseTopic_7(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.unknown_tagged_fields = None
@@ -1793,7 +1859,7 @@ def _write_MetadataResponse_7(o: MetadataResponse, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_MetadataResponse_8(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1802,7 +1868,9 @@ def _read_MetadataResponse_8(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 12 > size - pos:
         check_length(n * 12, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
     if n < 0:
@@ -1819,7 +1887,9 @@ def _read_MetadataResponse_8(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 13 > size - pos:
         check_length(n * 13, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 316, pos)
+    o.topics, pos = _read_MetadataResponseTopic_8(data, pos, n, budget)
     o.cluster_authorized_operations, = _read_i(data, pos)
     pos += 4
     o.error_code = 0
@@ -1848,7 +1918,7 @@ def _write_MetadataResponse_8(o: MetadataResponse, write: Write, version: int) -
     write(_pack_i(o.cluster_authorized_operations))
 
 
-def _read_MetadataResponse_9(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1860,7 +1930,9 @@ def _read_MetadataResponse_9(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1882,13 +1954,15 @@ def _read_MetadataResponse_9(data: bytes, pos: int) -> tuple[MetadataResponse, i
         check_length(-1, pos, size, what="topics")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 316, pos)
+    o.topics, pos = _read_MetadataResponseTopic_9(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1923,7 +1997,7 @@ def _write_MetadataResponse_9(o: MetadataResponse, write: Write, version: int) -
         write(_pack_ix(o.cluster_authorized_operations))
 
 
-def _read_MetadataResponse_10(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1935,7 +2009,9 @@ def _read_MetadataResponse_10(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1957,13 +2033,15 @@ def _read_MetadataResponse_10(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="topics")
     if n * 26 > size - pos:
         check_length(n * 26, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1998,7 +2076,7 @@ def _write_MetadataResponse_10(o: MetadataResponse, write: Write, version: int) 
         write(_pack_ix(o.cluster_authorized_operations))
 
 
-def _read_MetadataResponse_11(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -2010,7 +2088,9 @@ def _read_MetadataResponse_11(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -2032,14 +2112,16 @@ def _read_MetadataResponse_11(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="topics")
     if n * 26 > size - pos:
         check_length(n * 26, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -2075,7 +2157,7 @@ def _write_MetadataResponse_11(o: MetadataResponse, write: Write, version: int) 
         write(b"\x00")
 
 
-def _read_MetadataResponse_12(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -2087,7 +2169,9 @@ def _read_MetadataResponse_12(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -2109,14 +2193,16 @@ def _read_MetadataResponse_12(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="topics")
     if n * 26 > size - pos:
         check_length(n * 26, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -2152,7 +2238,7 @@ def _write_MetadataResponse_12(o: MetadataResponse, write: Write, version: int) 
         write(b"\x00")
 
 
-def _read_MetadataResponse_13(data: bytes, pos: int) -> tuple[MetadataResponse, int]:
+def _read_MetadataResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
     size = len(data)
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -2164,7 +2250,9 @@ def _read_MetadataResponse_13(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="brokers")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="brokers")
-    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -2186,13 +2274,15 @@ def _read_MetadataResponse_13(data: bytes, pos: int) -> tuple[MetadataResponse, 
         check_length(-1, pos, size, what="topics")
     if n * 26 > size - pos:
         check_length(n * 26, pos, size, what="topics")
-    o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 380, pos)
+    o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n, budget)
     o.error_code, n = _read_hB(data, pos)
     pos += 3
     o.cluster_authorized_operations = -2147483648
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -35,13 +36,13 @@ class NoOpRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_NoOpRecord_0(data: bytes, pos: int) -> tuple[NoOpRecord, int]:
+def _read_NoOpRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[NoOpRecord, int]:
     o = new(NoOpRecord)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -270,7 +272,7 @@ class OffsetCommitResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_OffsetCommitRequestPartition_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestPartition], int]:
+def _read_OffsetCommitRequestPartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[OffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -302,7 +304,7 @@ def _write_OffsetCommitRequestPartition_2(items: Iterable[OffsetCommitRequestPar
             no_tags(version)
 
 
-def _read_OffsetCommitRequestPartition_6(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestPartition], int]:
+def _read_OffsetCommitRequestPartition_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[OffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -333,7 +335,7 @@ def _write_OffsetCommitRequestPartition_6(items: Iterable[OffsetCommitRequestPar
             no_tags(version)
 
 
-def _read_OffsetCommitRequestPartition_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestPartition], int]:
+def _read_OffsetCommitRequestPartition_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[OffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -354,7 +356,7 @@ def _read_OffsetCommitRequestPartition_8(data: bytes, pos: int, count: int) -> t
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -376,7 +378,7 @@ def _write_OffsetCommitRequestPartition_8(items: Iterable[OffsetCommitRequestPar
             write(b"\x00")
 
 
-def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestTopic], int]:
+def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -394,7 +396,9 @@ def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitRequestPartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_OffsetCommitRequestPartition_2(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -416,7 +420,7 @@ def _write_OffsetCommitRequestTopic_2(items: Iterable[OffsetCommitRequestTopic],
             no_tags(version)
 
 
-def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestTopic], int]:
+def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -434,7 +438,9 @@ def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitRequestPartition_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_OffsetCommitRequestPartition_6(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -456,7 +462,7 @@ def _write_OffsetCommitRequestTopic_6(items: Iterable[OffsetCommitRequestTopic],
             no_tags(version)
 
 
-def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestTopic], int]:
+def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -479,13 +485,15 @@ def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -507,7 +515,7 @@ def _write_OffsetCommitRequestTopic_8(items: Iterable[OffsetCommitRequestTopic],
             write(b"\x00")
 
 
-def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitRequestTopic], int]:
+def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -521,19 +529,23 @@ def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_OffsetCommitRequestTopic_10(items: Iterable[OffsetCommitRequestTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -549,7 +561,7 @@ def _write_OffsetCommitRequestTopic_10(items: Iterable[OffsetCommitRequestTopic]
             write(b"\x00")
 
 
-def _read_OffsetCommitRequest_2(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -572,7 +584,9 @@ def _read_OffsetCommitRequest_2(data: bytes, pos: int) -> tuple[OffsetCommitRequ
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n, budget)
     o.group_instance_id = None
     o.unknown_tagged_fields = None
     return o, pos
@@ -598,7 +612,7 @@ def _write_OffsetCommitRequest_2(o: OffsetCommitRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetCommitRequest_5(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -621,7 +635,9 @@ def _read_OffsetCommitRequest_5(data: bytes, pos: int) -> tuple[OffsetCommitRequ
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n, budget)
     o.group_instance_id = None
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
@@ -648,7 +664,7 @@ def _write_OffsetCommitRequest_5(o: OffsetCommitRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetCommitRequest_6(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -671,7 +687,9 @@ def _read_OffsetCommitRequest_6(data: bytes, pos: int) -> tuple[OffsetCommitRequ
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n, budget)
     o.group_instance_id = None
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
@@ -698,7 +716,7 @@ def _write_OffsetCommitRequest_6(o: OffsetCommitRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetCommitRequest_7(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -731,7 +749,9 @@ def _read_OffsetCommitRequest_7(data: bytes, pos: int) -> tuple[OffsetCommitRequ
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n, budget)
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
     return o, pos
@@ -760,7 +780,7 @@ def _write_OffsetCommitRequest_7(o: OffsetCommitRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetCommitRequest_8(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n = data[pos]
@@ -802,13 +822,15 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int) -> tuple[OffsetCommitRequ
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -841,7 +863,7 @@ def _write_OffsetCommitRequest_8(o: OffsetCommitRequest, write: Write, version: 
         write(b"\x00")
 
 
-def _read_OffsetCommitRequest_10(data: bytes, pos: int) -> tuple[OffsetCommitRequest, int]:
+def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
     size = len(data)
     o = new(OffsetCommitRequest)
     n = data[pos]
@@ -883,13 +905,15 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int) -> tuple[OffsetCommitReq
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitRequestTopic_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitRequestTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -922,7 +946,7 @@ def _write_OffsetCommitRequest_10(o: OffsetCommitRequest, write: Write, version:
         write(b"\x00")
 
 
-def _read_OffsetCommitResponsePartition_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponsePartition], int]:
+def _read_OffsetCommitResponsePartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponsePartition], int]:
     found: list[OffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(OffsetCommitResponsePartition)
@@ -940,7 +964,7 @@ def _write_OffsetCommitResponsePartition_2(items: Iterable[OffsetCommitResponseP
         write(_pack_ih(o.partition_index, o.error_code))
 
 
-def _read_OffsetCommitResponsePartition_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponsePartition], int]:
+def _read_OffsetCommitResponsePartition_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponsePartition], int]:
     found: list[OffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(OffsetCommitResponsePartition)
@@ -948,7 +972,7 @@ def _read_OffsetCommitResponsePartition_8(data: bytes, pos: int, count: int) -> 
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -962,7 +986,7 @@ def _write_OffsetCommitResponsePartition_8(items: Iterable[OffsetCommitResponseP
             write(_pack_ihx(o.partition_index, o.error_code))
 
 
-def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponseTopic], int]:
+def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponseTopic], int]:
     size = len(data)
     found: list[OffsetCommitResponseTopic] = []
     for _ in range(count):
@@ -980,7 +1004,9 @@ def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitResponsePartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_OffsetCommitResponsePartition_2(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1002,7 +1028,7 @@ def _write_OffsetCommitResponseTopic_2(items: Iterable[OffsetCommitResponseTopic
             no_tags(version)
 
 
-def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponseTopic], int]:
+def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponseTopic], int]:
     size = len(data)
     found: list[OffsetCommitResponseTopic] = []
     for _ in range(count):
@@ -1025,13 +1051,15 @@ def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1053,7 +1081,7 @@ def _write_OffsetCommitResponseTopic_8(items: Iterable[OffsetCommitResponseTopic
             write(b"\x00")
 
 
-def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetCommitResponseTopic], int]:
+def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponseTopic], int]:
     size = len(data)
     found: list[OffsetCommitResponseTopic] = []
     for _ in range(count):
@@ -1067,19 +1095,23 @@ def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int) -> tup
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_OffsetCommitResponseTopic_10(items: Iterable[OffsetCommitResponseTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1095,7 +1127,7 @@ def _write_OffsetCommitResponseTopic_10(items: Iterable[OffsetCommitResponseTopi
             write(b"\x00")
 
 
-def _read_OffsetCommitResponse_2(data: bytes, pos: int) -> tuple[OffsetCommitResponse, int]:
+def _read_OffsetCommitResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
     size = len(data)
     o = new(OffsetCommitResponse)
     n, = _read_i(data, pos)
@@ -1104,7 +1136,9 @@ def _read_OffsetCommitResponse_2(data: bytes, pos: int) -> tuple[OffsetCommitRes
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
     return o, pos
@@ -1120,7 +1154,7 @@ def _write_OffsetCommitResponse_2(o: OffsetCommitResponse, write: Write, version
         no_tags(version)
 
 
-def _read_OffsetCommitResponse_3(data: bytes, pos: int) -> tuple[OffsetCommitResponse, int]:
+def _read_OffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
     size = len(data)
     o = new(OffsetCommitResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1129,7 +1163,9 @@ def _read_OffsetCommitResponse_3(data: bytes, pos: int) -> tuple[OffsetCommitRes
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -1144,7 +1180,7 @@ def _write_OffsetCommitResponse_3(o: OffsetCommitResponse, write: Write, version
         no_tags(version)
 
 
-def _read_OffsetCommitResponse_8(data: bytes, pos: int) -> tuple[OffsetCommitResponse, int]:
+def _read_OffsetCommitResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
     size = len(data)
     o = new(OffsetCommitResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1156,12 +1192,14 @@ def _read_OffsetCommitResponse_8(data: bytes, pos: int) -> tuple[OffsetCommitRes
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitResponseTopic_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitResponseTopic_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1181,7 +1219,7 @@ def _write_OffsetCommitResponse_8(o: OffsetCommitResponse, write: Write, version
         write(b"\x00")
 
 
-def _read_OffsetCommitResponse_10(data: bytes, pos: int) -> tuple[OffsetCommitResponse, int]:
+def _read_OffsetCommitResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
     size = len(data)
     o = new(OffsetCommitResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1193,12 +1231,14 @@ def _read_OffsetCommitResponse_10(data: bytes, pos: int) -> tuple[OffsetCommitRe
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_OffsetCommitResponseTopic_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_OffsetCommitResponseTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -15,6 +16,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     no_tags,
+    not_a_uuid,
     read_tag,
     string_length,
     write_tags,
@@ -89,7 +91,7 @@ class OffsetCommitValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_OffsetCommitValue_0(data: bytes, pos: int) -> tuple[OffsetCommitValue, int]:
+def _read_OffsetCommitValue_0(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitValue, int]:
     size = len(data)
     o = new(OffsetCommitValue)
     o.offset, n = _read_qh(data, pos)
@@ -118,7 +120,7 @@ def _write_OffsetCommitValue_0(o: OffsetCommitValue, write: Write, version: int)
     write(_pack_q(o.commit_timestamp))
 
 
-def _read_OffsetCommitValue_1(data: bytes, pos: int) -> tuple[OffsetCommitValue, int]:
+def _read_OffsetCommitValue_1(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitValue, int]:
     size = len(data)
     o = new(OffsetCommitValue)
     o.offset, n = _read_qh(data, pos)
@@ -146,7 +148,7 @@ def _write_OffsetCommitValue_1(o: OffsetCommitValue, write: Write, version: int)
     write(_pack_qq(o.commit_timestamp, o.expire_timestamp))
 
 
-def _read_OffsetCommitValue_2(data: bytes, pos: int) -> tuple[OffsetCommitValue, int]:
+def _read_OffsetCommitValue_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitValue, int]:
     size = len(data)
     o = new(OffsetCommitValue)
     o.offset, n = _read_qh(data, pos)
@@ -175,7 +177,7 @@ def _write_OffsetCommitValue_2(o: OffsetCommitValue, write: Write, version: int)
     write(_pack_q(o.commit_timestamp))
 
 
-def _read_OffsetCommitValue_3(data: bytes, pos: int) -> tuple[OffsetCommitValue, int]:
+def _read_OffsetCommitValue_3(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitValue, int]:
     size = len(data)
     o = new(OffsetCommitValue)
     o.offset, o.leader_epoch, n = _read_qih(data, pos)
@@ -203,9 +205,11 @@ def _write_OffsetCommitValue_3(o: OffsetCommitValue, write: Write, version: int)
     write(_pack_q(o.commit_timestamp))
 
 
-def _tags_OffsetCommitValue_4(o: OffsetCommitValue, data: bytes, pos: int, count: int) -> int:
+def _tags_OffsetCommitValue_4(o: OffsetCommitValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 64, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -223,7 +227,7 @@ def _tags_OffsetCommitValue_4(o: OffsetCommitValue, data: bytes, pos: int, count
     return pos
 
 
-def _read_OffsetCommitValue_4(data: bytes, pos: int) -> tuple[OffsetCommitValue, int]:
+def _read_OffsetCommitValue_4(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitValue, int]:
     size = len(data)
     o = new(OffsetCommitValue)
     o.offset, o.leader_epoch, n = _read_qiB(data, pos)
@@ -241,7 +245,7 @@ def _read_OffsetCommitValue_4(data: bytes, pos: int) -> tuple[OffsetCommitValue,
     o.topic_id = ZERO_UUID
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_OffsetCommitValue_4(o, data, pos, n)
+        pos = _tags_OffsetCommitValue_4(o, data, pos, n, budget)
     return o, pos
 
 
@@ -259,6 +263,8 @@ def _write_OffsetCommitValue_4(o: OffsetCommitValue, write: Write, version: int)
     if o.topic_id != ZERO_UUID:
         payload = []
         put = payload.append
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         put(_pack_16s(o.topic_id))
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -205,7 +206,7 @@ class OffsetDeleteResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_OffsetDeleteRequestPartition_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteRequestPartition], int]:
+def _read_OffsetDeleteRequestPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetDeleteRequestPartition], int]:
     found: list[OffsetDeleteRequestPartition] = []
     for _ in range(count):
         o = new(OffsetDeleteRequestPartition)
@@ -223,7 +224,7 @@ def _write_OffsetDeleteRequestPartition_0(items: Iterable[OffsetDeleteRequestPar
         write(_pack_i(o.partition_index))
 
 
-def _read_OffsetDeleteRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteRequestTopic], int]:
+def _read_OffsetDeleteRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetDeleteRequestTopic], int]:
     size = len(data)
     found: list[OffsetDeleteRequestTopic] = []
     for _ in range(count):
@@ -241,7 +242,9 @@ def _read_OffsetDeleteRequestTopic_0(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetDeleteRequestPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 108, pos)
+        o.partitions, pos = _read_OffsetDeleteRequestPartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -262,7 +265,7 @@ def _write_OffsetDeleteRequestTopic_0(items: Iterable[OffsetDeleteRequestTopic],
             no_tags(version)
 
 
-def _read_OffsetDeleteRequest_0(data: bytes, pos: int) -> tuple[OffsetDeleteRequest, int]:
+def _read_OffsetDeleteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[OffsetDeleteRequest, int]:
     size = len(data)
     o = new(OffsetDeleteRequest)
     n, = _read_h(data, pos)
@@ -278,7 +281,9 @@ def _read_OffsetDeleteRequest_0(data: bytes, pos: int) -> tuple[OffsetDeleteRequ
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetDeleteRequestTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetDeleteRequestTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -297,7 +302,7 @@ def _write_OffsetDeleteRequest_0(o: OffsetDeleteRequest, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetDeleteResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteResponsePartition], int]:
+def _read_OffsetDeleteResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetDeleteResponsePartition], int]:
     found: list[OffsetDeleteResponsePartition] = []
     for _ in range(count):
         o = new(OffsetDeleteResponsePartition)
@@ -315,7 +320,7 @@ def _write_OffsetDeleteResponsePartition_0(items: Iterable[OffsetDeleteResponseP
         write(_pack_ih(o.partition_index, o.error_code))
 
 
-def _read_OffsetDeleteResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[OffsetDeleteResponseTopic], int]:
+def _read_OffsetDeleteResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetDeleteResponseTopic], int]:
     size = len(data)
     found: list[OffsetDeleteResponseTopic] = []
     for _ in range(count):
@@ -333,7 +338,9 @@ def _read_OffsetDeleteResponseTopic_0(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetDeleteResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_OffsetDeleteResponsePartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -354,7 +361,7 @@ def _write_OffsetDeleteResponseTopic_0(items: Iterable[OffsetDeleteResponseTopic
             no_tags(version)
 
 
-def _read_OffsetDeleteResponse_0(data: bytes, pos: int) -> tuple[OffsetDeleteResponse, int]:
+def _read_OffsetDeleteResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[OffsetDeleteResponse, int]:
     size = len(data)
     o = new(OffsetDeleteResponse)
     o.error_code, o.throttle_time_ms, n = _read_hii(data, pos)
@@ -363,7 +370,9 @@ def _read_OffsetDeleteResponse_0(data: bytes, pos: int) -> tuple[OffsetDeleteRes
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetDeleteResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetDeleteResponseTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -26,6 +27,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     null_field,
     read_numbers,
     read_tags,
@@ -429,8 +431,9 @@ class OffsetFetchResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestTopics], int]:
+def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopics], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[OffsetFetchRequestTopics] = []
     for _ in range(count):
         o = new(OffsetFetchRequestTopics)
@@ -445,18 +448,18 @@ def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int) -> tuple
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -477,30 +480,33 @@ def _write_OffsetFetchRequestTopics_8(items: Iterable[OffsetFetchRequestTopics],
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestTopics], int]:
+def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopics], int]:
+    few = 17 if budget is None else 0
     found: list[OffsetFetchRequestTopics] = []
     for _ in range(count):
         o = new(OffsetFetchRequestTopics)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
@@ -512,7 +518,7 @@ def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics]
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestGroup], int]:
+def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
     size = len(data)
     found: list[OffsetFetchRequestGroup] = []
     for _ in range(count):
@@ -536,14 +542,16 @@ def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int) -> tuple[
         else:
             if n * 3 > size - pos:
                 check_length(n * 3, pos, size, what="topics")
-            o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 228, pos)
+            o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.member_id = None
         o.member_epoch = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -565,7 +573,7 @@ def _write_OffsetFetchRequestGroup_8(items: Iterable[OffsetFetchRequestGroup], w
             write(b"\x00")
 
 
-def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestGroup], int]:
+def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
     size = len(data)
     found: list[OffsetFetchRequestGroup] = []
     for _ in range(count):
@@ -601,12 +609,14 @@ def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int) -> tuple[
         else:
             if n * 3 > size - pos:
                 check_length(n * 3, pos, size, what="topics")
-            o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 228, pos)
+            o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -637,7 +647,7 @@ def _write_OffsetFetchRequestGroup_9(items: Iterable[OffsetFetchRequestGroup], w
             write(b"\x00")
 
 
-def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestGroup], int]:
+def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
     size = len(data)
     found: list[OffsetFetchRequestGroup] = []
     for _ in range(count):
@@ -673,12 +683,14 @@ def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int) -> tuple
         else:
             if n * 18 > size - pos:
                 check_length(n * 18, pos, size, what="topics")
-            o.topics, pos = _read_OffsetFetchRequestTopics_10(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 228, pos)
+            o.topics, pos = _read_OffsetFetchRequestTopics_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -709,8 +721,9 @@ def _write_OffsetFetchRequestGroup_10(items: Iterable[OffsetFetchRequestGroup], 
             write(b"\x00")
 
 
-def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestTopic], int]:
+def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[OffsetFetchRequestTopic] = []
     for _ in range(count):
         o = new(OffsetFetchRequestTopic)
@@ -725,10 +738,10 @@ def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int) -> tuple[
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitionIndexes")
-        if n < 17:
+        if n < few:
             o.partition_indexes = list(INT32_READERS[n](data, pos))
         else:
-            o.partition_indexes = read_numbers(data, pos, n, "i")
+            o.partition_indexes = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -752,8 +765,9 @@ def _write_OffsetFetchRequestTopic_1(items: Iterable[OffsetFetchRequestTopic], w
             no_tags(version)
 
 
-def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchRequestTopic], int]:
+def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[OffsetFetchRequestTopic] = []
     for _ in range(count):
         o = new(OffsetFetchRequestTopic)
@@ -768,17 +782,17 @@ def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int) -> tuple[
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -799,7 +813,7 @@ def _write_OffsetFetchRequestTopic_6(items: Iterable[OffsetFetchRequestTopic], w
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_OffsetFetchRequest_1(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n, = _read_h(data, pos)
@@ -815,7 +829,9 @@ def _read_OffsetFetchRequest_1(data: bytes, pos: int) -> tuple[OffsetFetchReques
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n, budget)
     o.groups = []
     o.require_stable = False
     o.unknown_tagged_fields = None
@@ -842,7 +858,7 @@ def _write_OffsetFetchRequest_1(o: OffsetFetchRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_OffsetFetchRequest_2(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n, = _read_h(data, pos)
@@ -859,7 +875,9 @@ def _read_OffsetFetchRequest_2(data: bytes, pos: int) -> tuple[OffsetFetchReques
     else:
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="topics")
-        o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n, budget)
     o.groups = []
     o.require_stable = False
     o.unknown_tagged_fields = None
@@ -884,7 +902,7 @@ def _write_OffsetFetchRequest_2(o: OffsetFetchRequest, write: Write, version: in
         no_tags(version)
 
 
-def _read_OffsetFetchRequest_6(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n = data[pos]
@@ -906,14 +924,16 @@ def _read_OffsetFetchRequest_6(data: bytes, pos: int) -> tuple[OffsetFetchReques
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.groups = []
     o.require_stable = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -937,7 +957,7 @@ def _write_OffsetFetchRequest_6(o: OffsetFetchRequest, write: Write, version: in
         write(b"\x00")
 
 
-def _read_OffsetFetchRequest_7(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n = data[pos]
@@ -959,13 +979,15 @@ def _read_OffsetFetchRequest_7(data: bytes, pos: int) -> tuple[OffsetFetchReques
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
     o.groups = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -988,7 +1010,7 @@ def _write_OffsetFetchRequest_7(o: OffsetFetchRequest, write: Write, version: in
         write(_pack_tx(o.require_stable))
 
 
-def _read_OffsetFetchRequest_8(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n = data[pos]
@@ -1000,14 +1022,16 @@ def _read_OffsetFetchRequest_8(data: bytes, pos: int) -> tuple[OffsetFetchReques
         check_length(-1, pos, size, what="groups")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="groups")
-    o.groups, pos = _read_OffsetFetchRequestGroup_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 236, pos)
+    o.groups, pos = _read_OffsetFetchRequestGroup_8(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
     o.group_id = ''
     o.topics = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1028,7 +1052,7 @@ def _write_OffsetFetchRequest_8(o: OffsetFetchRequest, write: Write, version: in
         write(_pack_tx(o.require_stable))
 
 
-def _read_OffsetFetchRequest_9(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n = data[pos]
@@ -1040,14 +1064,16 @@ def _read_OffsetFetchRequest_9(data: bytes, pos: int) -> tuple[OffsetFetchReques
         check_length(-1, pos, size, what="groups")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="groups")
-    o.groups, pos = _read_OffsetFetchRequestGroup_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.groups, pos = _read_OffsetFetchRequestGroup_9(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
     o.group_id = ''
     o.topics = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1068,7 +1094,7 @@ def _write_OffsetFetchRequest_9(o: OffsetFetchRequest, write: Write, version: in
         write(_pack_tx(o.require_stable))
 
 
-def _read_OffsetFetchRequest_10(data: bytes, pos: int) -> tuple[OffsetFetchRequest, int]:
+def _read_OffsetFetchRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
     size = len(data)
     o = new(OffsetFetchRequest)
     n = data[pos]
@@ -1080,14 +1106,16 @@ def _read_OffsetFetchRequest_10(data: bytes, pos: int) -> tuple[OffsetFetchReque
         check_length(-1, pos, size, what="groups")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="groups")
-    o.groups, pos = _read_OffsetFetchRequestGroup_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 332, pos)
+    o.groups, pos = _read_OffsetFetchRequestGroup_10(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
     o.group_id = ''
     o.topics = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1108,7 +1136,7 @@ def _write_OffsetFetchRequest_10(o: OffsetFetchRequest, write: Write, version: i
         write(_pack_tx(o.require_stable))
 
 
-def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponsePartitions], int]:
+def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartitions], int]:
     size = len(data)
     found: list[OffsetFetchResponsePartitions] = []
     for _ in range(count):
@@ -1129,7 +1157,7 @@ def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int) -> 
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1152,7 +1180,7 @@ def _write_OffsetFetchResponsePartitions_8(items: Iterable[OffsetFetchResponsePa
             write(_pack_hx(o.error_code))
 
 
-def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseTopics], int]:
+def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopics], int]:
     size = len(data)
     found: list[OffsetFetchResponseTopics] = []
     for _ in range(count):
@@ -1175,13 +1203,15 @@ def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1203,7 +1233,7 @@ def _write_OffsetFetchResponseTopics_8(items: Iterable[OffsetFetchResponseTopics
             write(b"\x00")
 
 
-def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseTopics], int]:
+def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopics], int]:
     size = len(data)
     found: list[OffsetFetchResponseTopics] = []
     for _ in range(count):
@@ -1217,19 +1247,23 @@ def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int) -> tup
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_OffsetFetchResponseTopics_10(items: Iterable[OffsetFetchResponseTopics], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1245,7 +1279,7 @@ def _write_OffsetFetchResponseTopics_10(items: Iterable[OffsetFetchResponseTopic
             write(b"\x00")
 
 
-def _read_OffsetFetchResponsePartition_1(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponsePartition], int]:
+def _read_OffsetFetchResponsePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartition], int]:
     size = len(data)
     found: list[OffsetFetchResponsePartition] = []
     for _ in range(count):
@@ -1280,7 +1314,7 @@ def _write_OffsetFetchResponsePartition_1(items: Iterable[OffsetFetchResponsePar
         write(_pack_h(o.error_code))
 
 
-def _read_OffsetFetchResponsePartition_5(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponsePartition], int]:
+def _read_OffsetFetchResponsePartition_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartition], int]:
     size = len(data)
     found: list[OffsetFetchResponsePartition] = []
     for _ in range(count):
@@ -1314,7 +1348,7 @@ def _write_OffsetFetchResponsePartition_5(items: Iterable[OffsetFetchResponsePar
         write(_pack_h(o.error_code))
 
 
-def _read_OffsetFetchResponsePartition_6(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponsePartition], int]:
+def _read_OffsetFetchResponsePartition_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartition], int]:
     size = len(data)
     found: list[OffsetFetchResponsePartition] = []
     for _ in range(count):
@@ -1335,7 +1369,7 @@ def _read_OffsetFetchResponsePartition_6(data: bytes, pos: int, count: int) -> t
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1358,7 +1392,7 @@ def _write_OffsetFetchResponsePartition_6(items: Iterable[OffsetFetchResponsePar
             write(_pack_hx(o.error_code))
 
 
-def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseGroup], int]:
+def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseGroup], int]:
     size = len(data)
     found: list[OffsetFetchResponseGroup] = []
     for _ in range(count):
@@ -1381,12 +1415,14 @@ def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_OffsetFetchResponseTopics_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.topics, pos = _read_OffsetFetchResponseTopics_8(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1409,7 +1445,7 @@ def _write_OffsetFetchResponseGroup_8(items: Iterable[OffsetFetchResponseGroup],
             write(_pack_hx(o.error_code))
 
 
-def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseGroup], int]:
+def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseGroup], int]:
     size = len(data)
     found: list[OffsetFetchResponseGroup] = []
     for _ in range(count):
@@ -1432,12 +1468,14 @@ def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int) -> tupl
             check_length(-1, pos, size, what="topics")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topics")
-        o.topics, pos = _read_OffsetFetchResponseTopics_10(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.topics, pos = _read_OffsetFetchResponseTopics_10(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1460,7 +1498,7 @@ def _write_OffsetFetchResponseGroup_10(items: Iterable[OffsetFetchResponseGroup]
             write(_pack_hx(o.error_code))
 
 
-def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseTopic], int]:
+def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopic], int]:
     size = len(data)
     found: list[OffsetFetchResponseTopic] = []
     for _ in range(count):
@@ -1478,7 +1516,9 @@ def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetFetchResponsePartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 276, pos)
+        o.partitions, pos = _read_OffsetFetchResponsePartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -1499,7 +1539,7 @@ def _write_OffsetFetchResponseTopic_1(items: Iterable[OffsetFetchResponseTopic],
             no_tags(version)
 
 
-def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseTopic], int]:
+def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopic], int]:
     size = len(data)
     found: list[OffsetFetchResponseTopic] = []
     for _ in range(count):
@@ -1517,7 +1557,9 @@ def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetFetchResponsePartition_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.partitions, pos = _read_OffsetFetchResponsePartition_5(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -1538,7 +1580,7 @@ def _write_OffsetFetchResponseTopic_5(items: Iterable[OffsetFetchResponseTopic],
             no_tags(version)
 
 
-def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int) -> tuple[list[OffsetFetchResponseTopic], int]:
+def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopic], int]:
     size = len(data)
     found: list[OffsetFetchResponseTopic] = []
     for _ in range(count):
@@ -1561,12 +1603,14 @@ def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int) -> tuple
             check_length(-1, pos, size, what="partitions")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetFetchResponsePartition_6(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.partitions, pos = _read_OffsetFetchResponsePartition_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1588,7 +1632,7 @@ def _write_OffsetFetchResponseTopic_6(items: Iterable[OffsetFetchResponseTopic],
             write(b"\x00")
 
 
-def _read_OffsetFetchResponse_1(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     n, = _read_i(data, pos)
@@ -1597,7 +1641,9 @@ def _read_OffsetFetchResponse_1(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.error_code = 0
     o.groups = []
@@ -1617,7 +1663,7 @@ def _write_OffsetFetchResponse_1(o: OffsetFetchResponse, write: Write, version: 
         no_tags(version)
 
 
-def _read_OffsetFetchResponse_2(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     n, = _read_i(data, pos)
@@ -1626,7 +1672,9 @@ def _read_OffsetFetchResponse_2(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
     o.throttle_time_ms = 0
@@ -1648,7 +1696,7 @@ def _write_OffsetFetchResponse_2(o: OffsetFetchResponse, write: Write, version: 
     write(_pack_h(o.error_code))
 
 
-def _read_OffsetFetchResponse_3(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1657,7 +1705,9 @@ def _read_OffsetFetchResponse_3(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
     o.groups = []
@@ -1678,7 +1728,7 @@ def _write_OffsetFetchResponse_3(o: OffsetFetchResponse, write: Write, version: 
     write(_pack_h(o.error_code))
 
 
-def _read_OffsetFetchResponse_5(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -1687,7 +1737,9 @@ def _read_OffsetFetchResponse_5(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchResponseTopic_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchResponseTopic_5(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
     o.groups = []
@@ -1708,7 +1760,7 @@ def _write_OffsetFetchResponse_5(o: OffsetFetchResponse, write: Write, version: 
     write(_pack_h(o.error_code))
 
 
-def _read_OffsetFetchResponse_6(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1720,13 +1772,15 @@ def _read_OffsetFetchResponse_6(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_OffsetFetchResponseTopic_6(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetFetchResponseTopic_6(data, pos, n, budget)
     o.error_code, n = _read_hB(data, pos)
     pos += 3
     o.groups = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1749,7 +1803,7 @@ def _write_OffsetFetchResponse_6(o: OffsetFetchResponse, write: Write, version: 
         write(_pack_hx(o.error_code))
 
 
-def _read_OffsetFetchResponse_8(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1761,14 +1815,16 @@ def _read_OffsetFetchResponse_8(data: bytes, pos: int) -> tuple[OffsetFetchRespo
         check_length(-1, pos, size, what="groups")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="groups")
-    o.groups, pos = _read_OffsetFetchResponseGroup_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.groups, pos = _read_OffsetFetchResponseGroup_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.topics = []
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1790,7 +1846,7 @@ def _write_OffsetFetchResponse_8(o: OffsetFetchResponse, write: Write, version: 
         write(b"\x00")
 
 
-def _read_OffsetFetchResponse_10(data: bytes, pos: int) -> tuple[OffsetFetchResponse, int]:
+def _read_OffsetFetchResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
     size = len(data)
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1802,14 +1858,16 @@ def _read_OffsetFetchResponse_10(data: bytes, pos: int) -> tuple[OffsetFetchResp
         check_length(-1, pos, size, what="groups")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="groups")
-    o.groups, pos = _read_OffsetFetchResponseGroup_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 260, pos)
+    o.groups, pos = _read_OffsetFetchResponseGroup_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.topics = []
     o.error_code = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -223,7 +224,7 @@ class OffsetForLeaderEpochResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
+def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochRequestOffsetForLeaderPartition)
@@ -241,7 +242,7 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(items: Iterable
         write(_pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
 
 
-def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
+def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderPartition], int]:
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochRequestOffsetForLeaderPartition)
@@ -249,7 +250,7 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data: bytes, pos
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -263,7 +264,7 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(items: Iterable
             write(_pack_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
 
 
-def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderTopic], int]:
+def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderTopic], int]:
     size = len(data)
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderTopic] = []
     for _ in range(count):
@@ -281,7 +282,9 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: in
             check_length(-1, pos, size, what="partitions")
         if n * 12 > size - pos:
             check_length(n * 12, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -302,7 +305,7 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(items: Iterable[Off
             no_tags(version)
 
 
-def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderTopic], int]:
+def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderTopic], int]:
     size = len(data)
     found: list[OffsetForLeaderEpochRequestOffsetForLeaderTopic] = []
     for _ in range(count):
@@ -325,12 +328,14 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: in
             check_length(-1, pos, size, what="partitions")
         if n * 13 > size - pos:
             check_length(n * 13, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -352,7 +357,7 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(items: Iterable[Off
             write(b"\x00")
 
 
-def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int) -> tuple[OffsetForLeaderEpochRequest, int]:
+def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochRequest, int]:
     size = len(data)
     o = new(OffsetForLeaderEpochRequest)
     n, = _read_i(data, pos)
@@ -361,7 +366,9 @@ def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int) -> tuple[OffsetFo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n, budget)
     o.replica_id = -2
     o.unknown_tagged_fields = None
     return o, pos
@@ -377,7 +384,7 @@ def _write_OffsetForLeaderEpochRequest_2(o: OffsetForLeaderEpochRequest, write: 
         no_tags(version)
 
 
-def _read_OffsetForLeaderEpochRequest_3(data: bytes, pos: int) -> tuple[OffsetForLeaderEpochRequest, int]:
+def _read_OffsetForLeaderEpochRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochRequest, int]:
     size = len(data)
     o = new(OffsetForLeaderEpochRequest)
     o.replica_id, n = _read_ii(data, pos)
@@ -386,7 +393,9 @@ def _read_OffsetForLeaderEpochRequest_3(data: bytes, pos: int) -> tuple[OffsetFo
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -401,7 +410,7 @@ def _write_OffsetForLeaderEpochRequest_3(o: OffsetForLeaderEpochRequest, write: 
         no_tags(version)
 
 
-def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int) -> tuple[OffsetForLeaderEpochRequest, int]:
+def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochRequest, int]:
     size = len(data)
     o = new(OffsetForLeaderEpochRequest)
     o.replica_id, n = _read_iB(data, pos)
@@ -413,12 +422,14 @@ def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int) -> tuple[OffsetFo
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -438,7 +449,7 @@ def _write_OffsetForLeaderEpochRequest_4(o: OffsetForLeaderEpochRequest, write: 
         write(b"\x00")
 
 
-def _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
+def _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
     found: list[OffsetForLeaderEpochResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochResponseEpochEndOffset)
@@ -456,7 +467,7 @@ def _write_OffsetForLeaderEpochResponseEpochEndOffset_2(items: Iterable[OffsetFo
         write(_pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
 
 
-def _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
+def _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
     found: list[OffsetForLeaderEpochResponseEpochEndOffset] = []
     for _ in range(count):
         o = new(OffsetForLeaderEpochResponseEpochEndOffset)
@@ -464,7 +475,7 @@ def _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data: bytes, pos: int, co
         pos += 19
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -478,7 +489,7 @@ def _write_OffsetForLeaderEpochResponseEpochEndOffset_4(items: Iterable[OffsetFo
             write(_pack_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
 
 
-def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], int]:
+def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], int]:
     size = len(data)
     found: list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult] = []
     for _ in range(count):
@@ -496,7 +507,9 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, 
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -517,7 +530,7 @@ def _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(items: Itera
             no_tags(version)
 
 
-def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, pos: int, count: int) -> tuple[list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], int]:
+def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], int]:
     size = len(data)
     found: list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult] = []
     for _ in range(count):
@@ -540,12 +553,14 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, 
             check_length(-1, pos, size, what="partitions")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="partitions")
-        o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -567,7 +582,7 @@ def _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(items: Itera
             write(b"\x00")
 
 
-def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int) -> tuple[OffsetForLeaderEpochResponse, int]:
+def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochResponse, int]:
     size = len(data)
     o = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -576,7 +591,9 @@ def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int) -> tuple[OffsetF
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -591,7 +608,7 @@ def _write_OffsetForLeaderEpochResponse_2(o: OffsetForLeaderEpochResponse, write
         no_tags(version)
 
 
-def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int) -> tuple[OffsetForLeaderEpochResponse, int]:
+def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochResponse, int]:
     size = len(data)
     o = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -603,12 +620,14 @@ def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int) -> tuple[OffsetF
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

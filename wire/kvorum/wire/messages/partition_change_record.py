@@ -7,6 +7,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     INT32_COMPACT,
     INT32_READERS,
     Message,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tag,
     write_numbers,
@@ -30,7 +32,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 _read_b = Struct(">b").unpack_from
 _read_i = Struct(">i").unpack_from
 _read_i16sB = Struct(">i16sB").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_b = Struct(">b").pack
 _pack_i = Struct(">i").pack
 _pack_i16s = Struct(">i16s").pack
@@ -113,9 +114,12 @@ class PartitionChangeRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 352, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -130,10 +134,10 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < 17:
+                if n < few:
                     o.isr = list(INT32_READERS[n](data, pos))
                 else:
-                    o.isr = read_numbers(data, pos, n, "i")
+                    o.isr = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -149,10 +153,10 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.replicas = read_numbers(data, pos, n, "i")
+                    o.replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
@@ -164,10 +168,10 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.removing_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.removing_replicas = read_numbers(data, pos, n, "i")
+                    o.removing_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
@@ -179,10 +183,10 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.adding_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.adding_replicas = read_numbers(data, pos, n, "i")
+                    o.adding_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
@@ -199,7 +203,7 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
     return pos
 
 
-def _read_PartitionChangeRecord_0(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
+def _read_PartitionChangeRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[PartitionChangeRecord, int]:
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -214,7 +218,7 @@ def _read_PartitionChangeRecord_0(data: bytes, pos: int) -> tuple[PartitionChang
     o.leader_recovery_state = -1
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionChangeRecord_0(o, data, pos, n)
+        pos = _tags_PartitionChangeRecord_0(o, data, pos, n, budget)
     return o, pos
 
 
@@ -225,6 +229,8 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         non_default("eligibleLeaderReplicas", version)
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     tags: Tags = []
     payload: list[bytes | memoryview]
     if o.isr is not None:
@@ -288,10 +294,13 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         write(_pack_i16sx(o.partition_id, o.topic_id))
 
 
-def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 424, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -306,10 +315,10 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < 17:
+                if n < few:
                     o.isr = list(INT32_READERS[n](data, pos))
                 else:
-                    o.isr = read_numbers(data, pos, n, "i")
+                    o.isr = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -325,10 +334,10 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.replicas = read_numbers(data, pos, n, "i")
+                    o.replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
@@ -340,10 +349,10 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.removing_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.removing_replicas = read_numbers(data, pos, n, "i")
+                    o.removing_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
@@ -355,10 +364,10 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.adding_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.adding_replicas = read_numbers(data, pos, n, "i")
+                    o.adding_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
@@ -376,6 +385,8 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             else:
                 if n * 16 > size - pos:
                     check_length(n * 16, pos, size, what="directories")
+                if budget is not None:
+                    budget.charge(n * 84, pos)
                 o.directories = []
                 for _ in range(n):
                     o.directories.append(data[pos : pos + 16])
@@ -391,7 +402,7 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
     return pos
 
 
-def _read_PartitionChangeRecord_1(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
+def _read_PartitionChangeRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[PartitionChangeRecord, int]:
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -406,7 +417,7 @@ def _read_PartitionChangeRecord_1(data: bytes, pos: int) -> tuple[PartitionChang
     o.directories = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionChangeRecord_1(o, data, pos, n)
+        pos = _tags_PartitionChangeRecord_1(o, data, pos, n, budget)
     return o, pos
 
 
@@ -415,6 +426,8 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         non_default("eligibleLeaderReplicas", version)
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     tags: Tags = []
     payload: list[bytes | memoryview]
     if o.isr is not None:
@@ -479,7 +492,9 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if directories_list:
             for directories_list_element in directories_list:
-                put(_pack_16s(directories_list_element))
+                if len(directories_list_element) != 16:
+                    not_a_uuid(directories_list_element)
+                put(directories_list_element)
         tags.append((8, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i16s(o.partition_id, o.topic_id))
@@ -488,10 +503,13 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         write(_pack_i16sx(o.partition_id, o.topic_id))
 
 
-def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 568, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -506,10 +524,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < 17:
+                if n < few:
                     o.isr = list(INT32_READERS[n](data, pos))
                 else:
-                    o.isr = read_numbers(data, pos, n, "i")
+                    o.isr = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -525,10 +543,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.replicas = read_numbers(data, pos, n, "i")
+                    o.replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
@@ -540,10 +558,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.removing_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.removing_replicas = read_numbers(data, pos, n, "i")
+                    o.removing_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
@@ -555,10 +573,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.adding_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.adding_replicas = read_numbers(data, pos, n, "i")
+                    o.adding_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
@@ -574,10 +592,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.eligible_leader_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.eligible_leader_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.eligible_leader_replicas = read_numbers(data, pos, n, "i")
+                    o.eligible_leader_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 7:
@@ -589,10 +607,10 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.last_known_elr = None
             else:
-                if n < 17:
+                if n < few:
                     o.last_known_elr = list(INT32_READERS[n](data, pos))
                 else:
-                    o.last_known_elr = read_numbers(data, pos, n, "i")
+                    o.last_known_elr = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 8:
@@ -606,6 +624,8 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             else:
                 if n * 16 > size - pos:
                     check_length(n * 16, pos, size, what="directories")
+                if budget is not None:
+                    budget.charge(n * 84, pos)
                 o.directories = []
                 for _ in range(n):
                     o.directories.append(data[pos : pos + 16])
@@ -619,7 +639,7 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
     return pos
 
 
-def _read_PartitionChangeRecord_2(data: bytes, pos: int) -> tuple[PartitionChangeRecord, int]:
+def _read_PartitionChangeRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[PartitionChangeRecord, int]:
     o = new(PartitionChangeRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -634,11 +654,13 @@ def _read_PartitionChangeRecord_2(data: bytes, pos: int) -> tuple[PartitionChang
     o.directories = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionChangeRecord_2(o, data, pos, n)
+        pos = _tags_PartitionChangeRecord_2(o, data, pos, n, budget)
     return o, pos
 
 
 def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, version: int) -> None:
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     tags: Tags = []
     payload: list[bytes | memoryview]
     if o.isr is not None:
@@ -725,7 +747,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if directories_list:
             for directories_list_element in directories_list:
-                put(_pack_16s(directories_list_element))
+                if len(directories_list_element) != 16:
+                    not_a_uuid(directories_list_element)
+                put(directories_list_element)
         tags.append((8, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_i16s(o.partition_id, o.topic_id))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32S_AND_BYTE,
@@ -21,6 +22,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tag,
     write_numbers,
@@ -32,7 +34,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 _read_b = Struct(">b").unpack_from
 _read_i16sB = Struct(">i16sB").unpack_from
 _read_iiiB = Struct(">iiiB").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_b = Struct(">b").pack
 _pack_i16s = Struct(">i16s").pack
 _pack_iii = Struct(">iii").pack
@@ -126,9 +127,11 @@ class PartitionRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_PartitionRecord_0(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionRecord_0(o: PartitionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -148,33 +151,34 @@ def _tags_PartitionRecord_0(o: PartitionRecord, data: bytes, pos: int, count: in
     return pos
 
 
-def _read_PartitionRecord_0(data: bytes, pos: int) -> tuple[PartitionRecord, int]:
+def _read_PartitionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[PartitionRecord, int]:
     size = len(data)
+    few = 17 if budget is None else 0
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas, pos = long_int32s(data, pos, n)
+        o.replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr, pos = long_int32s(data, pos, n)
+        o.isr, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas, pos = long_int32s(data, pos, n)
+        o.removing_replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
     if n > 127:
@@ -182,10 +186,10 @@ def _read_PartitionRecord_0(data: bytes, pos: int) -> tuple[PartitionRecord, int
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < 17:
+    if n < few:
         o.adding_replicas = list(INT32_READERS[n](data, pos))
     else:
-        o.adding_replicas = read_numbers(data, pos, n, "i")
+        o.adding_replicas = read_numbers(data, pos, n, "i", budget)
     pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
@@ -195,7 +199,7 @@ def _read_PartitionRecord_0(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o.leader_recovery_state = 0
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionRecord_0(o, data, pos, n)
+        pos = _tags_PartitionRecord_0(o, data, pos, n, budget)
     return o, pos
 
 
@@ -206,6 +210,8 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
         non_default("eligibleLeaderReplicas", version)
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
@@ -249,9 +255,11 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
         write(_pack_iiix(o.leader, o.leader_epoch, o.partition_epoch))
 
 
-def _tags_PartitionRecord_1(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionRecord_1(o: PartitionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -271,33 +279,34 @@ def _tags_PartitionRecord_1(o: PartitionRecord, data: bytes, pos: int, count: in
     return pos
 
 
-def _read_PartitionRecord_1(data: bytes, pos: int) -> tuple[PartitionRecord, int]:
+def _read_PartitionRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[PartitionRecord, int]:
     size = len(data)
+    few = 17 if budget is None else 0
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas, pos = long_int32s(data, pos, n)
+        o.replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr, pos = long_int32s(data, pos, n)
+        o.isr, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas, pos = long_int32s(data, pos, n)
+        o.removing_replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
     if n > 127:
@@ -305,10 +314,10 @@ def _read_PartitionRecord_1(data: bytes, pos: int) -> tuple[PartitionRecord, int
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < 17:
+    if n < few:
         o.adding_replicas = list(INT32_READERS[n](data, pos))
     else:
-        o.adding_replicas = read_numbers(data, pos, n, "i")
+        o.adding_replicas = read_numbers(data, pos, n, "i", budget)
     pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
@@ -319,6 +328,8 @@ def _read_PartitionRecord_1(data: bytes, pos: int) -> tuple[PartitionRecord, int
         check_length(-1, pos, size, what="directories")
     if n * 16 > size - pos:
         check_length(n * 16, pos, size, what="directories")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.directories = []
     for _ in range(n):
         o.directories.append(data[pos : pos + 16])
@@ -330,7 +341,7 @@ def _read_PartitionRecord_1(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o.leader_recovery_state = 0
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionRecord_1(o, data, pos, n)
+        pos = _tags_PartitionRecord_1(o, data, pos, n, budget)
     return o, pos
 
 
@@ -339,6 +350,8 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         non_default("eligibleLeaderReplicas", version)
     if o.last_known_elr is not None:
         non_default("lastKnownElr", version)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
@@ -377,7 +390,9 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         write(write_uvarint(n))
     if directories_list:
         for directories_list_element in directories_list:
-            write(_pack_16s(directories_list_element))
+            if len(directories_list_element) != 16:
+                not_a_uuid(directories_list_element)
+            write(directories_list_element)
     tags: Tags = []
     payload: list[bytes | memoryview]
     if o.leader_recovery_state != 0:
@@ -391,9 +406,12 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         write(b"\x00")
 
 
-def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 176, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -412,10 +430,10 @@ def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: in
             if n < 0:
                 o.eligible_leader_replicas = None
             else:
-                if n < 17:
+                if n < few:
                     o.eligible_leader_replicas = list(INT32_READERS[n](data, pos))
                 else:
-                    o.eligible_leader_replicas = read_numbers(data, pos, n, "i")
+                    o.eligible_leader_replicas = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 2:
@@ -427,10 +445,10 @@ def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: in
             if n < 0:
                 o.last_known_elr = None
             else:
-                if n < 17:
+                if n < few:
                     o.last_known_elr = list(INT32_READERS[n](data, pos))
                 else:
-                    o.last_known_elr = read_numbers(data, pos, n, "i")
+                    o.last_known_elr = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
@@ -441,33 +459,34 @@ def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: in
     return pos
 
 
-def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int]:
+def _read_PartitionRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[PartitionRecord, int]:
     size = len(data)
+    few = 17 if budget is None else 0
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.replicas, pos = long_int32s(data, pos, n)
+        o.replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.isr, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.isr, pos = long_int32s(data, pos, n)
+        o.isr, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
-    if 0 < n < 18:
+    if 0 < n <= few:
         start = pos
         pos += 4 * n - 3
         *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
     else:
-        o.removing_replicas, pos = long_int32s(data, pos, n)
+        o.removing_replicas, pos = long_int32s(data, pos, n, budget)
         n = data[pos]
         pos += 1
     if n > 127:
@@ -475,10 +494,10 @@ def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < 17:
+    if n < few:
         o.adding_replicas = list(INT32_READERS[n](data, pos))
     else:
-        o.adding_replicas = read_numbers(data, pos, n, "i")
+        o.adding_replicas = read_numbers(data, pos, n, "i", budget)
     pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
@@ -489,6 +508,8 @@ def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int
         check_length(-1, pos, size, what="directories")
     if n * 16 > size - pos:
         check_length(n * 16, pos, size, what="directories")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.directories = []
     for _ in range(n):
         o.directories.append(data[pos : pos + 16])
@@ -500,11 +521,13 @@ def _read_PartitionRecord_2(data: bytes, pos: int) -> tuple[PartitionRecord, int
     o.last_known_elr = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_PartitionRecord_2(o, data, pos, n)
+        pos = _tags_PartitionRecord_2(o, data, pos, n, budget)
     return o, pos
 
 
 def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> None:
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
@@ -543,7 +566,9 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         write(write_uvarint(n))
     if directories_list:
         for directories_list_element in directories_list:
-            write(_pack_16s(directories_list_element))
+            if len(directories_list_element) != 16:
+                not_a_uuid(directories_list_element)
+            write(directories_list_element)
     tags: Tags = []
     payload: list[bytes | memoryview]
     if o.leader_recovery_state != 0:

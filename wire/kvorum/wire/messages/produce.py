@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -21,6 +22,7 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -379,7 +381,7 @@ class ProduceResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ProduceRequestPartitionProduceData_3(data: bytes, pos: int, count: int) -> tuple[list[ProduceRequestPartitionProduceData], int]:
+def _read_ProduceRequestPartitionProduceData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestPartitionProduceData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[ProduceRequestPartitionProduceData] = []
@@ -411,7 +413,7 @@ def _write_ProduceRequestPartitionProduceData_3(items: Iterable[ProduceRequestPa
             no_tags(version)
 
 
-def _read_ProduceRequestPartitionProduceData_9(data: bytes, pos: int, count: int) -> tuple[list[ProduceRequestPartitionProduceData], int]:
+def _read_ProduceRequestPartitionProduceData_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestPartitionProduceData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[ProduceRequestPartitionProduceData] = []
@@ -433,7 +435,7 @@ def _read_ProduceRequestPartitionProduceData_9(data: bytes, pos: int, count: int
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -455,7 +457,7 @@ def _write_ProduceRequestPartitionProduceData_9(items: Iterable[ProduceRequestPa
             write(b"\x00")
 
 
-def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int) -> tuple[list[ProduceRequestTopicProduceData], int]:
+def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestTopicProduceData], int]:
     size = len(data)
     found: list[ProduceRequestTopicProduceData] = []
     for _ in range(count):
@@ -473,7 +475,9 @@ def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitionData")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitionData")
-        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_3(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -495,7 +499,7 @@ def _write_ProduceRequestTopicProduceData_3(items: Iterable[ProduceRequestTopicP
             no_tags(version)
 
 
-def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int) -> tuple[list[ProduceRequestTopicProduceData], int]:
+def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestTopicProduceData], int]:
     size = len(data)
     found: list[ProduceRequestTopicProduceData] = []
     for _ in range(count):
@@ -518,13 +522,15 @@ def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int) ->
             check_length(-1, pos, size, what="partitionData")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitionData")
-        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -546,7 +552,7 @@ def _write_ProduceRequestTopicProduceData_9(items: Iterable[ProduceRequestTopicP
             write(b"\x00")
 
 
-def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int) -> tuple[list[ProduceRequestTopicProduceData], int]:
+def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestTopicProduceData], int]:
     size = len(data)
     found: list[ProduceRequestTopicProduceData] = []
     for _ in range(count):
@@ -560,19 +566,23 @@ def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="partitionData")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitionData")
-        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ProduceRequestTopicProduceData_13(items: Iterable[ProduceRequestTopicProduceData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partition_data_list = o.partition_data
         n = len(partition_data_list) + 1
         if n < 128:
@@ -588,7 +598,7 @@ def _write_ProduceRequestTopicProduceData_13(items: Iterable[ProduceRequestTopic
             write(b"\x00")
 
 
-def _read_ProduceRequest_3(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
+def _read_ProduceRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[ProduceRequest, int]:
     size = len(data)
     o = new(ProduceRequest)
     n, = _read_h(data, pos)
@@ -607,7 +617,9 @@ def _read_ProduceRequest_3(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
         check_length(-1, pos, size, what="topicData")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topicData")
-    o.topic_data, pos = _read_ProduceRequestTopicProduceData_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topic_data, pos = _read_ProduceRequestTopicProduceData_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -627,7 +639,7 @@ def _write_ProduceRequest_3(o: ProduceRequest, write: Write, version: int) -> No
         no_tags(version)
 
 
-def _read_ProduceRequest_9(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
+def _read_ProduceRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[ProduceRequest, int]:
     size = len(data)
     o = new(ProduceRequest)
     n = data[pos]
@@ -651,12 +663,14 @@ def _read_ProduceRequest_9(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
         check_length(-1, pos, size, what="topicData")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topicData")
-    o.topic_data, pos = _read_ProduceRequestTopicProduceData_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topic_data, pos = _read_ProduceRequestTopicProduceData_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -681,7 +695,7 @@ def _write_ProduceRequest_9(o: ProduceRequest, write: Write, version: int) -> No
         write(b"\x00")
 
 
-def _read_ProduceRequest_13(data: bytes, pos: int) -> tuple[ProduceRequest, int]:
+def _read_ProduceRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[ProduceRequest, int]:
     size = len(data)
     o = new(ProduceRequest)
     n = data[pos]
@@ -705,12 +719,14 @@ def _read_ProduceRequest_13(data: bytes, pos: int) -> tuple[ProduceRequest, int]
         check_length(-1, pos, size, what="topicData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topicData")
-    o.topic_data, pos = _read_ProduceRequestTopicProduceData_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topic_data, pos = _read_ProduceRequestTopicProduceData_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -735,7 +751,7 @@ def _write_ProduceRequest_13(o: ProduceRequest, write: Write, version: int) -> N
         write(b"\x00")
 
 
-def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseLeaderIdAndEpoch], int]:
+def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseLeaderIdAndEpoch], int]:
     found: list[ProduceResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ProduceResponseLeaderIdAndEpoch)
@@ -743,7 +759,7 @@ def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int) 
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -757,7 +773,7 @@ def _write_ProduceResponseLeaderIdAndEpoch_10(items: Iterable[ProduceResponseLea
             write(_pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _read_ProduceResponseBatchIndexAndErrorMessage_8(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseBatchIndexAndErrorMessage], int]:
+def _read_ProduceResponseBatchIndexAndErrorMessage_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseBatchIndexAndErrorMessage], int]:
     size = len(data)
     found: list[ProduceResponseBatchIndexAndErrorMessage] = []
     for _ in range(count):
@@ -788,7 +804,7 @@ def _write_ProduceResponseBatchIndexAndErrorMessage_8(items: Iterable[ProduceRes
             no_tags(version)
 
 
-def _read_ProduceResponseBatchIndexAndErrorMessage_9(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseBatchIndexAndErrorMessage], int]:
+def _read_ProduceResponseBatchIndexAndErrorMessage_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseBatchIndexAndErrorMessage], int]:
     size = len(data)
     found: list[ProduceResponseBatchIndexAndErrorMessage] = []
     for _ in range(count):
@@ -809,7 +825,7 @@ def _read_ProduceResponseBatchIndexAndErrorMessage_9(data: bytes, pos: int, coun
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -831,7 +847,7 @@ def _write_ProduceResponseBatchIndexAndErrorMessage_9(items: Iterable[ProduceRes
             write(b"\x00")
 
 
-def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
+def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
         o = new(ProduceResponsePartitionProduceResponse)
@@ -855,7 +871,7 @@ def _write_ProduceResponsePartitionProduceResponse_3(items: Iterable[ProduceResp
         write(_pack_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
 
 
-def _read_ProduceResponsePartitionProduceResponse_5(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
+def _read_ProduceResponsePartitionProduceResponse_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
         o = new(ProduceResponsePartitionProduceResponse)
@@ -878,7 +894,7 @@ def _write_ProduceResponsePartitionProduceResponse_5(items: Iterable[ProduceResp
         write(_pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
 
 
-def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
+def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
@@ -889,7 +905,9 @@ def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count
             check_length(-1, pos, size, what="recordErrors")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="recordErrors")
-        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_8(data, pos, n, budget)
         n, = _read_h(data, pos)
         pos += 2
         if n < 0:
@@ -924,7 +942,7 @@ def _write_ProduceResponsePartitionProduceResponse_8(items: Iterable[ProduceResp
             no_tags(version)
 
 
-def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
+def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
@@ -938,7 +956,9 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
             check_length(-1, pos, size, what="recordErrors")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="recordErrors")
-        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -956,7 +976,7 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
         o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -985,16 +1005,18 @@ def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResp
             write(b"\x00")
 
 
-def _tags_ProduceResponsePartitionProduceResponse_10(o: ProduceResponsePartitionProduceResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_ProduceResponsePartitionProduceResponse_10(o: ProduceResponsePartitionProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 148, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
         tag, pos, limit = read_tag(data, pos, previous)
         previous = tag
         if tag == 0:
-            (o.current_leader,), pos = _read_ProduceResponseLeaderIdAndEpoch_10(data, pos, 1)
+            (o.current_leader,), pos = _read_ProduceResponseLeaderIdAndEpoch_10(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1004,7 +1026,7 @@ def _tags_ProduceResponsePartitionProduceResponse_10(o: ProduceResponsePartition
     return pos
 
 
-def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
+def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponsePartitionProduceResponse] = []
     for _ in range(count):
@@ -1018,7 +1040,9 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="recordErrors")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="recordErrors")
-        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1036,7 +1060,7 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
         o.maybe_current_leader = None
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_ProduceResponsePartitionProduceResponse_10(o, data, pos, n)
+            pos = _tags_ProduceResponsePartitionProduceResponse_10(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1070,7 +1094,7 @@ def _write_ProduceResponsePartitionProduceResponse_10(items: Iterable[ProduceRes
             write(b"\x00")
 
 
-def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseNodeEndpoint], int]:
+def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseNodeEndpoint], int]:
     size = len(data)
     found: list[ProduceResponseNodeEndpoint] = []
     for _ in range(count):
@@ -1100,7 +1124,7 @@ def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int) -> t
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1130,7 +1154,7 @@ def _write_ProduceResponseNodeEndpoint_10(items: Iterable[ProduceResponseNodeEnd
             write(b"\x00")
 
 
-def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1148,7 +1172,9 @@ def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitionResponses")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 276, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_3(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1170,7 +1196,7 @@ def _write_ProduceResponseTopicProduceResponse_3(items: Iterable[ProduceResponse
             no_tags(version)
 
 
-def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1188,7 +1214,9 @@ def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitionResponses")
         if n * 30 > size - pos:
             check_length(n * 30, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_5(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 316, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1210,7 +1238,7 @@ def _write_ProduceResponseTopicProduceResponse_5(items: Iterable[ProduceResponse
             no_tags(version)
 
 
-def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1228,7 +1256,9 @@ def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitionResponses")
         if n * 36 > size - pos:
             check_length(n * 36, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_8(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 452, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_8(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1250,7 +1280,7 @@ def _write_ProduceResponseTopicProduceResponse_8(items: Iterable[ProduceResponse
             no_tags(version)
 
 
-def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1273,13 +1303,15 @@ def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: in
             check_length(-1, pos, size, what="partitionResponses")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_9(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 452, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1301,7 +1333,7 @@ def _write_ProduceResponseTopicProduceResponse_9(items: Iterable[ProduceResponse
             write(b"\x00")
 
 
-def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1324,13 +1356,15 @@ def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitionResponses")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 452, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1352,7 +1386,7 @@ def _write_ProduceResponseTopicProduceResponse_10(items: Iterable[ProduceRespons
             write(b"\x00")
 
 
-def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: int) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
+def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
     size = len(data)
     found: list[ProduceResponseTopicProduceResponse] = []
     for _ in range(count):
@@ -1366,19 +1400,23 @@ def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="partitionResponses")
         if n * 33 > size - pos:
             check_length(n * 33, pos, size, what="partitionResponses")
-        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 452, pos)
+        o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ProduceResponseTopicProduceResponse_13(items: Iterable[ProduceResponseTopicProduceResponse], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partition_responses_list = o.partition_responses
         n = len(partition_responses_list) + 1
         if n < 128:
@@ -1394,7 +1432,7 @@ def _write_ProduceResponseTopicProduceResponse_13(items: Iterable[ProduceRespons
             write(b"\x00")
 
 
-def _read_ProduceResponse_3(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
@@ -1403,7 +1441,9 @@ def _read_ProduceResponse_3(data: bytes, pos: int) -> tuple[ProduceResponse, int
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_3(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
     o.node_endpoints = []
@@ -1424,7 +1464,7 @@ def _write_ProduceResponse_3(o: ProduceResponse, write: Write, version: int) -> 
     write(_pack_i(o.throttle_time_ms))
 
 
-def _read_ProduceResponse_5(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
@@ -1433,7 +1473,9 @@ def _read_ProduceResponse_5(data: bytes, pos: int) -> tuple[ProduceResponse, int
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_5(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_5(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
     o.node_endpoints = []
@@ -1454,7 +1496,7 @@ def _write_ProduceResponse_5(o: ProduceResponse, write: Write, version: int) -> 
     write(_pack_i(o.throttle_time_ms))
 
 
-def _read_ProduceResponse_8(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
@@ -1463,7 +1505,9 @@ def _read_ProduceResponse_8(data: bytes, pos: int) -> tuple[ProduceResponse, int
         check_length(-1, pos, size, what="responses")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_8(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_8(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
     o.node_endpoints = []
@@ -1484,7 +1528,7 @@ def _write_ProduceResponse_8(o: ProduceResponse, write: Write, version: int) -> 
     write(_pack_i(o.throttle_time_ms))
 
 
-def _read_ProduceResponse_9(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n = data[pos]
@@ -1496,13 +1540,15 @@ def _read_ProduceResponse_9(data: bytes, pos: int) -> tuple[ProduceResponse, int
         check_length(-1, pos, size, what="responses")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_9(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_9(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1521,10 +1567,12 @@ def _write_ProduceResponse_9(o: ProduceResponse, write: Write, version: int) -> 
         write(_pack_ix(o.throttle_time_ms))
 
 
-def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1540,7 +1588,9 @@ def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: i
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 11 > size - pos:
                 check_length(n * 11, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 292, pos)
+            o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1550,7 +1600,7 @@ def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: i
     return pos
 
 
-def _read_ProduceResponse_10(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n = data[pos]
@@ -1562,13 +1612,15 @@ def _read_ProduceResponse_10(data: bytes, pos: int) -> tuple[ProduceResponse, in
         check_length(-1, pos, size, what="responses")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_10(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_10(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ProduceResponse_10(o, data, pos, n)
+        pos = _tags_ProduceResponse_10(o, data, pos, n, budget)
     return o, pos
 
 
@@ -1596,10 +1648,12 @@ def _write_ProduceResponse_10(o: ProduceResponse, write: Write, version: int) ->
         write(_pack_ix(o.throttle_time_ms))
 
 
-def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -1615,7 +1669,9 @@ def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: i
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 11 > size - pos:
                 check_length(n * 11, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 292, pos)
+            o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -1625,7 +1681,7 @@ def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: i
     return pos
 
 
-def _read_ProduceResponse_13(data: bytes, pos: int) -> tuple[ProduceResponse, int]:
+def _read_ProduceResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
     size = len(data)
     o = new(ProduceResponse)
     n = data[pos]
@@ -1637,13 +1693,15 @@ def _read_ProduceResponse_13(data: bytes, pos: int) -> tuple[ProduceResponse, in
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_ProduceResponseTopicProduceResponse_13(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.responses, pos = _read_ProduceResponseTopicProduceResponse_13(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ProduceResponse_13(o, data, pos, n)
+        pos = _tags_ProduceResponse_13(o, data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -55,13 +56,13 @@ class ProducerIdsRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ProducerIdsRecord_0(data: bytes, pos: int) -> tuple[ProducerIdsRecord, int]:
+def _read_ProducerIdsRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ProducerIdsRecord, int]:
     o = new(ProducerIdsRecord)
     o.broker_id, o.broker_epoch, o.next_producer_id, n = _read_iqqB(data, pos)
     pos += 21
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

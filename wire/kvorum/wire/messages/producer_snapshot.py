@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -111,7 +112,7 @@ class ProducerSnapshot(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ProducerSnapshotProducerEntry_1(data: bytes, pos: int, count: int) -> tuple[list[ProducerSnapshotProducerEntry], int]:
+def _read_ProducerSnapshotProducerEntry_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProducerSnapshotProducerEntry], int]:
     found: list[ProducerSnapshotProducerEntry] = []
     for _ in range(count):
         o = new(ProducerSnapshotProducerEntry)
@@ -129,7 +130,7 @@ def _write_ProducerSnapshotProducerEntry_1(items: Iterable[ProducerSnapshotProdu
         write(_pack_qhiqiqiq(o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch, o.current_txn_first_offset))
 
 
-def _read_ProducerSnapshot_1(data: bytes, pos: int) -> tuple[ProducerSnapshot, int]:
+def _read_ProducerSnapshot_1(data: bytes, pos: int, budget: Budget) -> tuple[ProducerSnapshot, int]:
     size = len(data)
     o = new(ProducerSnapshot)
     o.crc, n = _read_Ii(data, pos)
@@ -138,7 +139,9 @@ def _read_ProducerSnapshot_1(data: bytes, pos: int) -> tuple[ProducerSnapshot, i
         check_length(-1, pos, size, what="producerEntries")
     if n * 46 > size - pos:
         check_length(n * 46, pos, size, what="producerEntries")
-    o.producer_entries, pos = _read_ProducerSnapshotProducerEntry_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 420, pos)
+    o.producer_entries, pos = _read_ProducerSnapshotProducerEntry_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 

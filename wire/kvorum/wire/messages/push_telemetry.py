@@ -6,12 +6,14 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
     check_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     write_tags,
     write_uvarint,
@@ -102,7 +104,7 @@ class PushTelemetryResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_PushTelemetryRequest_0(data: bytes, pos: int) -> tuple[PushTelemetryRequest, int]:
+def _read_PushTelemetryRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[PushTelemetryRequest, int]:
     size = len(data)
     o = new(PushTelemetryRequest)
     o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n = _read_16sitbB(data, pos)
@@ -118,11 +120,13 @@ def _read_PushTelemetryRequest_0(data: bytes, pos: int) -> tuple[PushTelemetryRe
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_PushTelemetryRequest_0(o: PushTelemetryRequest, write: Write, version: int) -> None:
+    if len(o.client_instance_id) != 16:
+        not_a_uuid(o.client_instance_id)
     raw = o.metrics
     n = len(raw) + 1
     if n < 128:
@@ -137,13 +141,13 @@ def _write_PushTelemetryRequest_0(o: PushTelemetryRequest, write: Write, version
         write(b"\x00")
 
 
-def _read_PushTelemetryResponse_0(data: bytes, pos: int) -> tuple[PushTelemetryResponse, int]:
+def _read_PushTelemetryResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[PushTelemetryResponse, int]:
     o = new(PushTelemetryResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

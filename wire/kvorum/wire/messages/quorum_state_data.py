@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -114,7 +116,7 @@ class QuorumStateData(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_QuorumStateDataVoter_0(data: bytes, pos: int, count: int) -> tuple[list[QuorumStateDataVoter], int]:
+def _read_QuorumStateDataVoter_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[QuorumStateDataVoter], int]:
     found: list[QuorumStateDataVoter] = []
     for _ in range(count):
         o = new(QuorumStateDataVoter)
@@ -122,7 +124,7 @@ def _read_QuorumStateDataVoter_0(data: bytes, pos: int, count: int) -> tuple[lis
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -136,7 +138,7 @@ def _write_QuorumStateDataVoter_0(items: Iterable[QuorumStateDataVoter], write: 
             write(_pack_ix(o.voter_id))
 
 
-def _read_QuorumStateData_0(data: bytes, pos: int) -> tuple[QuorumStateData, int]:
+def _read_QuorumStateData_0(data: bytes, pos: int, budget: Budget) -> tuple[QuorumStateData, int]:
     size = len(data)
     o = new(QuorumStateData)
     n = data[pos]
@@ -158,13 +160,15 @@ def _read_QuorumStateData_0(data: bytes, pos: int) -> tuple[QuorumStateData, int
     else:
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="currentVoters")
-        o.current_voters, pos = _read_QuorumStateDataVoter_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 108, pos)
+        o.current_voters, pos = _read_QuorumStateDataVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.voted_directory_id = ZERO_UUID
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -190,7 +194,7 @@ def _write_QuorumStateData_0(o: QuorumStateData, write: Write, version: int) -> 
         write(b"\x00")
 
 
-def _read_QuorumStateData_1(data: bytes, pos: int) -> tuple[QuorumStateData, int]:
+def _read_QuorumStateData_1(data: bytes, pos: int, budget: Budget) -> tuple[QuorumStateData, int]:
     o = new(QuorumStateData)
     o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id, n = _read_iii16sB(data, pos)
     pos += 29
@@ -199,7 +203,7 @@ def _read_QuorumStateData_1(data: bytes, pos: int) -> tuple[QuorumStateData, int
     o.current_voters = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -210,6 +214,8 @@ def _write_QuorumStateData_1(o: QuorumStateData, write: Write, version: int) -> 
         non_default("appliedOffset", version)
     if o.current_voters != []:
         non_default("currentVoters", version)
+    if len(o.voted_directory_id) != 16:
+        not_a_uuid(o.voted_directory_id)
     if o.unknown_tagged_fields:
         write(_pack_iii16s(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -258,7 +260,7 @@ class ReadShareGroupStateResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ReadShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateRequestPartitionData], int]:
+def _read_ReadShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateRequestPartitionData], int]:
     found: list[ReadShareGroupStateRequestPartitionData] = []
     for _ in range(count):
         o = new(ReadShareGroupStateRequestPartitionData)
@@ -266,7 +268,7 @@ def _read_ReadShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -280,7 +282,7 @@ def _write_ReadShareGroupStateRequestPartitionData_0(items: Iterable[ReadShareGr
             write(_pack_iix(o.partition, o.leader_epoch))
 
 
-def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateRequestReadStateData], int]:
+def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateRequestReadStateData], int]:
     size = len(data)
     found: list[ReadShareGroupStateRequestReadStateData] = []
     for _ in range(count):
@@ -294,18 +296,22 @@ def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="partitions")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="partitions")
-        o.partitions, pos = _read_ReadShareGroupStateRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_ReadShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ReadShareGroupStateRequestReadStateData_0(items: Iterable[ReadShareGroupStateRequestReadStateData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -321,7 +327,7 @@ def _write_ReadShareGroupStateRequestReadStateData_0(items: Iterable[ReadShareGr
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[ReadShareGroupStateRequest, int]:
+def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateRequest, int]:
     size = len(data)
     o = new(ReadShareGroupStateRequest)
     n = data[pos]
@@ -342,12 +348,14 @@ def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[ReadShare
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ReadShareGroupStateRequestReadStateData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ReadShareGroupStateRequestReadStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -367,7 +375,7 @@ def _write_ReadShareGroupStateRequest_0(o: ReadShareGroupStateRequest, write: Wr
         write(b"\x00")
 
 
-def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateResponseStateBatch], int]:
+def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponseStateBatch], int]:
     found: list[ReadShareGroupStateResponseStateBatch] = []
     for _ in range(count):
         o = new(ReadShareGroupStateResponseStateBatch)
@@ -375,7 +383,7 @@ def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: 
         pos += 20
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -389,7 +397,7 @@ def _write_ReadShareGroupStateResponseStateBatch_0(items: Iterable[ReadShareGrou
             write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateResponsePartitionResult], int]:
+def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponsePartitionResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateResponsePartitionResult] = []
     for _ in range(count):
@@ -415,12 +423,14 @@ def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, co
             check_length(-1, pos, size, what="stateBatches")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="stateBatches")
-        o.state_batches, pos = _read_ReadShareGroupStateResponseStateBatch_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 244, pos)
+        o.state_batches, pos = _read_ReadShareGroupStateResponseStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -451,7 +461,7 @@ def _write_ReadShareGroupStateResponsePartitionResult_0(items: Iterable[ReadShar
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateResponseReadStateResult], int]:
+def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponseReadStateResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateResponseReadStateResult] = []
     for _ in range(count):
@@ -465,18 +475,22 @@ def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, co
             check_length(-1, pos, size, what="partitions")
         if n * 21 > size - pos:
             check_length(n * 21, pos, size, what="partitions")
-        o.partitions, pos = _read_ReadShareGroupStateResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 388, pos)
+        o.partitions, pos = _read_ReadShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ReadShareGroupStateResponseReadStateResult_0(items: Iterable[ReadShareGroupStateResponseReadStateResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -492,7 +506,7 @@ def _write_ReadShareGroupStateResponseReadStateResult_0(items: Iterable[ReadShar
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[ReadShareGroupStateResponse, int]:
+def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateResponse, int]:
     size = len(data)
     o = new(ReadShareGroupStateResponse)
     n = data[pos]
@@ -504,12 +518,14 @@ def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[ReadShar
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_ReadShareGroupStateResponseReadStateResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_ReadShareGroupStateResponseReadStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -227,7 +229,7 @@ class ReadShareGroupStateSummaryResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ReadShareGroupStateSummaryRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryRequestPartitionData], int]:
+def _read_ReadShareGroupStateSummaryRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryRequestPartitionData], int]:
     found: list[ReadShareGroupStateSummaryRequestPartitionData] = []
     for _ in range(count):
         o = new(ReadShareGroupStateSummaryRequestPartitionData)
@@ -235,7 +237,7 @@ def _read_ReadShareGroupStateSummaryRequestPartitionData_0(data: bytes, pos: int
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -249,7 +251,7 @@ def _write_ReadShareGroupStateSummaryRequestPartitionData_0(items: Iterable[Read
             write(_pack_iix(o.partition, o.leader_epoch))
 
 
-def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryRequestReadStateSummaryData], int]:
+def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryRequestReadStateSummaryData], int]:
     size = len(data)
     found: list[ReadShareGroupStateSummaryRequestReadStateSummaryData] = []
     for _ in range(count):
@@ -263,18 +265,22 @@ def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, p
             check_length(-1, pos, size, what="partitions")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="partitions")
-        o.partitions, pos = _read_ReadShareGroupStateSummaryRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_ReadShareGroupStateSummaryRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(items: Iterable[ReadShareGroupStateSummaryRequestReadStateSummaryData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -290,7 +296,7 @@ def _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(items: Iterab
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int) -> tuple[ReadShareGroupStateSummaryRequest, int]:
+def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryRequest, int]:
     size = len(data)
     o = new(ReadShareGroupStateSummaryRequest)
     n = data[pos]
@@ -311,12 +317,14 @@ def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int) -> tuple[Re
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -336,7 +344,7 @@ def _write_ReadShareGroupStateSummaryRequest_0(o: ReadShareGroupStateSummaryRequ
         write(b"\x00")
 
 
-def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
+def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateSummaryResponsePartitionResult] = []
     for _ in range(count):
@@ -358,7 +366,7 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: 
         o.delivery_complete_count = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -381,7 +389,7 @@ def _write_ReadShareGroupStateSummaryResponsePartitionResult_0(items: Iterable[R
             write(_pack_iiqx(o.state_epoch, o.leader_epoch, o.start_offset))
 
 
-def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
+def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateSummaryResponsePartitionResult] = []
     for _ in range(count):
@@ -402,7 +410,7 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: 
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -425,7 +433,7 @@ def _write_ReadShareGroupStateSummaryResponsePartitionResult_1(items: Iterable[R
             write(_pack_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
 
 
-def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
+def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateSummaryResponseReadStateSummaryResult] = []
     for _ in range(count):
@@ -439,18 +447,22 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes
             check_length(-1, pos, size, what="partitions")
         if n * 24 > size - pos:
             check_length(n * 24, pos, size, what="partitions")
-        o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 356, pos)
+        o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(items: Iterable[ReadShareGroupStateSummaryResponseReadStateSummaryResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -466,7 +478,7 @@ def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(items: Ite
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes, pos: int, count: int) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
+def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
     size = len(data)
     found: list[ReadShareGroupStateSummaryResponseReadStateSummaryResult] = []
     for _ in range(count):
@@ -480,18 +492,22 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes
             check_length(-1, pos, size, what="partitions")
         if n * 28 > size - pos:
             check_length(n * 28, pos, size, what="partitions")
-        o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 388, pos)
+        o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(items: Iterable[ReadShareGroupStateSummaryResponseReadStateSummaryResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -507,7 +523,7 @@ def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(items: Ite
             write(b"\x00")
 
 
-def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int) -> tuple[ReadShareGroupStateSummaryResponse, int]:
+def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryResponse, int]:
     size = len(data)
     o = new(ReadShareGroupStateSummaryResponse)
     n = data[pos]
@@ -519,12 +535,14 @@ def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int) -> tuple[R
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -540,7 +558,7 @@ def _write_ReadShareGroupStateSummaryResponse_0(o: ReadShareGroupStateSummaryRes
         write(b"\x00")
 
 
-def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int) -> tuple[ReadShareGroupStateSummaryResponse, int]:
+def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryResponse, int]:
     size = len(data)
     o = new(ReadShareGroupStateSummaryResponse)
     n = data[pos]
@@ -552,12 +570,14 @@ def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int) -> tuple[R
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -21,6 +22,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -35,7 +37,6 @@ _read_HhB = Struct(">HhB").unpack_from
 _read_hhB = Struct(">hhB").unpack_from
 _read_i16sqB = Struct(">i16sqB").unpack_from
 _read_it16sqB = Struct(">i?16sqB").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_t = Struct(">?").pack
 _pack_tt = Struct(">??").pack
 _pack_ttx = Struct(">??x").pack
@@ -193,7 +194,7 @@ class RegisterBrokerRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RegisterBrokerRecordBrokerFeature_0(data: bytes, pos: int, count: int) -> tuple[list[RegisterBrokerRecordBrokerFeature], int]:
+def _read_RegisterBrokerRecordBrokerFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterBrokerRecordBrokerFeature], int]:
     size = len(data)
     found: list[RegisterBrokerRecordBrokerFeature] = []
     for _ in range(count):
@@ -211,7 +212,7 @@ def _read_RegisterBrokerRecordBrokerFeature_0(data: bytes, pos: int, count: int)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -229,7 +230,7 @@ def _write_RegisterBrokerRecordBrokerFeature_0(items: Iterable[RegisterBrokerRec
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[RegisterBrokerRecordBrokerEndpoint], int]:
+def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterBrokerRecordBrokerEndpoint], int]:
     size = len(data)
     found: list[RegisterBrokerRecordBrokerEndpoint] = []
     for _ in range(count):
@@ -256,7 +257,7 @@ def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -278,7 +279,7 @@ def _write_RegisterBrokerRecordBrokerEndpoint_0(items: Iterable[RegisterBrokerRe
             write(_pack_Hhx(o.port, o.security_protocol))
 
 
-def _read_RegisterBrokerRecord_0(data: bytes, pos: int) -> tuple[RegisterBrokerRecord, int]:
+def _read_RegisterBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
     size = len(data)
     o = new(RegisterBrokerRecord)
     o.broker_id, o.incarnation_id, o.broker_epoch, n = _read_i16sqB(data, pos)
@@ -290,7 +291,9 @@ def _read_RegisterBrokerRecord_0(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -300,7 +303,9 @@ def _read_RegisterBrokerRecord_0(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -321,7 +326,7 @@ def _read_RegisterBrokerRecord_0(data: bytes, pos: int) -> tuple[RegisterBrokerR
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -334,6 +339,8 @@ def _write_RegisterBrokerRecord_0(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:
@@ -360,7 +367,7 @@ def _write_RegisterBrokerRecord_0(o: RegisterBrokerRecord, write: Write, version
         write(_pack_tx(o.fenced))
 
 
-def _read_RegisterBrokerRecord_1(data: bytes, pos: int) -> tuple[RegisterBrokerRecord, int]:
+def _read_RegisterBrokerRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
     size = len(data)
     o = new(RegisterBrokerRecord)
     o.broker_id, o.incarnation_id, o.broker_epoch, n = _read_i16sqB(data, pos)
@@ -372,7 +379,9 @@ def _read_RegisterBrokerRecord_1(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -382,7 +391,9 @@ def _read_RegisterBrokerRecord_1(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -402,7 +413,7 @@ def _read_RegisterBrokerRecord_1(data: bytes, pos: int) -> tuple[RegisterBrokerR
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -413,6 +424,8 @@ def _write_RegisterBrokerRecord_1(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:
@@ -439,7 +452,7 @@ def _write_RegisterBrokerRecord_1(o: RegisterBrokerRecord, write: Write, version
         write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
 
 
-def _read_RegisterBrokerRecord_2(data: bytes, pos: int) -> tuple[RegisterBrokerRecord, int]:
+def _read_RegisterBrokerRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
     size = len(data)
     o = new(RegisterBrokerRecord)
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = _read_it16sqB(data, pos)
@@ -451,7 +464,9 @@ def _read_RegisterBrokerRecord_2(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -461,7 +476,9 @@ def _read_RegisterBrokerRecord_2(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -480,7 +497,7 @@ def _read_RegisterBrokerRecord_2(data: bytes, pos: int) -> tuple[RegisterBrokerR
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -489,6 +506,8 @@ def _write_RegisterBrokerRecord_2(o: RegisterBrokerRecord, write: Write, version
         non_default("logDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:
@@ -515,10 +534,12 @@ def _write_RegisterBrokerRecord_2(o: RegisterBrokerRecord, write: Write, version
         write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
 
 
-def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -534,6 +555,8 @@ def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int,
                 check_length(-1, pos, size, what="logDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="logDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -549,7 +572,7 @@ def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int,
     return pos
 
 
-def _read_RegisterBrokerRecord_3(data: bytes, pos: int) -> tuple[RegisterBrokerRecord, int]:
+def _read_RegisterBrokerRecord_3(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
     size = len(data)
     o = new(RegisterBrokerRecord)
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = _read_it16sqB(data, pos)
@@ -561,7 +584,9 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -571,7 +596,9 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -590,13 +617,15 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int) -> tuple[RegisterBrokerR
     o.log_dirs = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_RegisterBrokerRecord_3(o, data, pos, n)
+        pos = _tags_RegisterBrokerRecord_3(o, data, pos, n, budget)
     return o, pos
 
 
 def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version: int) -> None:
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:
@@ -626,7 +655,9 @@ def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if log_dirs_list:
             for log_dirs_list_element in log_dirs_list:
-                put(_pack_16s(log_dirs_list_element))
+                if len(log_dirs_list_element) != 16:
+                    not_a_uuid(log_dirs_list_element)
+                put(log_dirs_list_element)
         tags.append((0, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))
@@ -635,10 +666,12 @@ def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version
         write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
 
 
-def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 144, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -654,6 +687,8 @@ def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int,
                 check_length(-1, pos, size, what="logDirs")
             if n * 16 > size - pos:
                 check_length(n * 16, pos, size, what="logDirs")
+            if budget is not None:
+                budget.charge(n * 84, pos)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -670,6 +705,8 @@ def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int,
             else:
                 if n * 16 > size - pos:
                     check_length(n * 16, pos, size, what="cordonedLogDirs")
+                if budget is not None:
+                    budget.charge(n * 84, pos)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -683,7 +720,7 @@ def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int,
     return pos
 
 
-def _read_RegisterBrokerRecord_4(data: bytes, pos: int) -> tuple[RegisterBrokerRecord, int]:
+def _read_RegisterBrokerRecord_4(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
     size = len(data)
     o = new(RegisterBrokerRecord)
     o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n = _read_it16sqB(data, pos)
@@ -695,7 +732,9 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -705,7 +744,9 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int) -> tuple[RegisterBrokerR
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -724,11 +765,13 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int) -> tuple[RegisterBrokerR
     o.cordoned_log_dirs = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_RegisterBrokerRecord_4(o, data, pos, n)
+        pos = _tags_RegisterBrokerRecord_4(o, data, pos, n, budget)
     return o, pos
 
 
 def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version: int) -> None:
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:
@@ -758,7 +801,9 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if log_dirs_list:
             for log_dirs_list_element in log_dirs_list:
-                put(_pack_16s(log_dirs_list_element))
+                if len(log_dirs_list_element) != 16:
+                    not_a_uuid(log_dirs_list_element)
+                put(log_dirs_list_element)
         tags.append((0, b"".join(payload)))
     if o.cordoned_log_dirs is not None:
         payload = []
@@ -768,7 +813,9 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
         put(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if cordoned_log_dirs_list:
             for cordoned_log_dirs_list_element in cordoned_log_dirs_list:
-                put(_pack_16s(cordoned_log_dirs_list_element))
+                if len(cordoned_log_dirs_list_element) != 16:
+                    not_a_uuid(cordoned_log_dirs_list_element)
+                put(cordoned_log_dirs_list_element)
         tags.append((1, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_tt(o.fenced, o.in_controlled_shutdown))

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -149,7 +151,7 @@ class RegisterControllerRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RegisterControllerRecordControllerFeature_0(data: bytes, pos: int, count: int) -> tuple[list[RegisterControllerRecordControllerFeature], int]:
+def _read_RegisterControllerRecordControllerFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterControllerRecordControllerFeature], int]:
     size = len(data)
     found: list[RegisterControllerRecordControllerFeature] = []
     for _ in range(count):
@@ -167,7 +169,7 @@ def _read_RegisterControllerRecordControllerFeature_0(data: bytes, pos: int, cou
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -185,7 +187,7 @@ def _write_RegisterControllerRecordControllerFeature_0(items: Iterable[RegisterC
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[RegisterControllerRecordControllerEndpoint], int]:
+def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterControllerRecordControllerEndpoint], int]:
     size = len(data)
     found: list[RegisterControllerRecordControllerEndpoint] = []
     for _ in range(count):
@@ -212,7 +214,7 @@ def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, co
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -234,7 +236,7 @@ def _write_RegisterControllerRecordControllerEndpoint_0(items: Iterable[Register
             write(_pack_Hhx(o.port, o.security_protocol))
 
 
-def _read_RegisterControllerRecord_0(data: bytes, pos: int) -> tuple[RegisterControllerRecord, int]:
+def _read_RegisterControllerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RegisterControllerRecord, int]:
     size = len(data)
     o = new(RegisterControllerRecord)
     o.controller_id, o.incarnation_id, o.zk_migration_ready, n = _read_i16stB(data, pos)
@@ -246,7 +248,9 @@ def _read_RegisterControllerRecord_0(data: bytes, pos: int) -> tuple[RegisterCon
         check_length(-1, pos, size, what="endPoints")
     if n * 7 > size - pos:
         check_length(n * 7, pos, size, what="endPoints")
-    o.end_points, pos = _read_RegisterControllerRecordControllerEndpoint_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.end_points, pos = _read_RegisterControllerRecordControllerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -256,16 +260,20 @@ def _read_RegisterControllerRecord_0(data: bytes, pos: int) -> tuple[RegisterCon
         check_length(-1, pos, size, what="features")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="features")
-    o.features, pos = _read_RegisterControllerRecordControllerFeature_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.features, pos = _read_RegisterControllerRecordControllerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_RegisterControllerRecord_0(o: RegisterControllerRecord, write: Write, version: int) -> None:
+    if len(o.incarnation_id) != 16:
+        not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
     if n < 128:

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -208,7 +210,7 @@ class RemoteLogSegmentMetadataRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataRecordTopicIdPartitionEntry], int]:
+def _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataRecordTopicIdPartitionEntry], int]:
     size = len(data)
     found: list[RemoteLogSegmentMetadataRecordTopicIdPartitionEntry] = []
     for _ in range(count):
@@ -226,7 +228,7 @@ def _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -237,6 +239,8 @@ def _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(items: Iterable
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -244,7 +248,7 @@ def _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(items: Iterable
             write(_pack_16six(o.id, o.partition))
 
 
-def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry], int]:
+def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry], int]:
     found: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry)
@@ -252,7 +256,7 @@ def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, p
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -266,16 +270,16 @@ def _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(items: Iterab
             write(_pack_iqx(o.leader_epoch, o.offset))
 
 
-def _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry], int]:
+def _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry], int]:
     found: list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry)
-        (o.topic_id_partition,), pos = _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data, pos, 1)
+        (o.topic_id_partition,), pos = _read_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(data, pos, 1, budget)
         o.id, n = _read_16sB(data, pos)
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -283,6 +287,8 @@ def _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data: bytes, p
 def _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(items: Iterable[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry], write: Write, version: int) -> None:
     for o in items:
         _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0((o.topic_id_partition,), write, version)
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         if o.unknown_tagged_fields:
             write(_pack_16s(o.id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -290,9 +296,11 @@ def _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(items: Iterab
             write(_pack_16sx(o.id))
 
 
-def _tags_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 0, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -310,10 +318,10 @@ def _tags_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, da
     return pos
 
 
-def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int) -> tuple[RemoteLogSegmentMetadataRecord, int]:
+def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoteLogSegmentMetadataRecord, int]:
     size = len(data)
     o = new(RemoteLogSegmentMetadataRecord)
-    (o.remote_log_segment_id,), pos = _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data, pos, 1)
+    (o.remote_log_segment_id,), pos = _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data, pos, 1, budget)
     o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n = _read_qqiqqB(data, pos)
     pos += 37
     if n > 127:
@@ -323,7 +331,9 @@ def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int) -> tuple[Remot
         check_length(-1, pos, size, what="segmentLeaderEpochs")
     if n * 13 > size - pos:
         check_length(n * 13, pos, size, what="segmentLeaderEpochs")
-    o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 156, pos)
+    o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data, pos, n, budget)
     o.segment_size_in_bytes, n = _read_iB(data, pos)
     pos += 5
     if n > 127:
@@ -341,7 +351,7 @@ def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int) -> tuple[Remot
     o.txn_index_empty = False
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_RemoteLogSegmentMetadataRecord_0(o, data, pos, n)
+        pos = _tags_RemoteLogSegmentMetadataRecord_0(o, data, pos, n, budget)
     return o, pos
 
 

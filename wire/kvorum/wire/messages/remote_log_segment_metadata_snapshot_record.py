@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -17,6 +18,7 @@ from kvorum.wire.primitives import (
     end_of_tag,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tag,
     read_tags,
     write_tags,
@@ -142,7 +144,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry], int]:
+def _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry], int]:
     found: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry)
@@ -150,7 +152,7 @@ def _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data: 
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -164,9 +166,11 @@ def _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(items
             write(_pack_iqx(o.leader_epoch, o.offset))
 
 
-def _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, data: bytes, pos: int, count: int) -> int:
+def _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 0, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -184,7 +188,7 @@ def _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSn
     return pos
 
 
-def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int) -> tuple[RemoteLogSegmentMetadataSnapshotRecord, int]:
+def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoteLogSegmentMetadataSnapshotRecord, int]:
     size = len(data)
     o = new(RemoteLogSegmentMetadataSnapshotRecord)
     o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n = _read_16sqqiqqB(data, pos)
@@ -196,7 +200,9 @@ def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int) -> tup
         check_length(-1, pos, size, what="segmentLeaderEpochs")
     if n * 13 > size - pos:
         check_length(n * 13, pos, size, what="segmentLeaderEpochs")
-    o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 156, pos)
+    o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data, pos, n, budget)
     o.segment_size_in_bytes, n = _read_iB(data, pos)
     pos += 5
     if n > 127:
@@ -214,11 +220,13 @@ def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int) -> tup
     o.txn_index_empty = False
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o, data, pos, n)
+        pos = _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o, data, pos, n, budget)
     return o, pos
 
 
 def _write_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, write: Write, version: int) -> None:
+    if len(o.segment_id) != 16:
+        not_a_uuid(o.segment_id)
     segment_leader_epochs_list = o.segment_leader_epochs
     n = len(segment_leader_epochs_list) + 1
     if n < 128:

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Struct as Fields,
     Tags,
@@ -17,6 +18,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -141,7 +143,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry], int]:
+def _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry], int]:
     size = len(data)
     found: list[RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry] = []
     for _ in range(count):
@@ -159,7 +161,7 @@ def _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data: byte
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -170,6 +172,8 @@ def _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(items: It
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -177,16 +181,16 @@ def _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(items: It
             write(_pack_16six(o.id, o.partition))
 
 
-def _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry], int]:
+def _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry], int]:
     found: list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry] = []
     for _ in range(count):
         o = new(RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry)
-        (o.topic_id_partition,), pos = _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data, pos, 1)
+        (o.topic_id_partition,), pos = _read_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(data, pos, 1, budget)
         o.id, n = _read_16sB(data, pos)
         pos += 17
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -194,6 +198,8 @@ def _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data: by
 def _write_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(items: Iterable[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry], write: Write, version: int) -> None:
     for o in items:
         _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0((o.topic_id_partition,), write, version)
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         if o.unknown_tagged_fields:
             write(_pack_16s(o.id))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -201,10 +207,10 @@ def _write_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(items: 
             write(_pack_16sx(o.id))
 
 
-def _read_RemoteLogSegmentMetadataUpdateRecord_0(data: bytes, pos: int) -> tuple[RemoteLogSegmentMetadataUpdateRecord, int]:
+def _read_RemoteLogSegmentMetadataUpdateRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoteLogSegmentMetadataUpdateRecord, int]:
     size = len(data)
     o = new(RemoteLogSegmentMetadataUpdateRecord)
-    (o.remote_log_segment_id,), pos = _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data, pos, 1)
+    (o.remote_log_segment_id,), pos = _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data, pos, 1, budget)
     o.broker_id, o.event_timestamp_ms, n = _read_iqB(data, pos)
     pos += 13
     if n > 127:
@@ -221,7 +227,7 @@ def _read_RemoteLogSegmentMetadataUpdateRecord_0(data: bytes, pos: int) -> tuple
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

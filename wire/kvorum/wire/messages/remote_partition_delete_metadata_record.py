@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Struct as Fields,
     Tags,
@@ -16,6 +17,7 @@ from kvorum.wire.primitives import (
     check_length,
     long_string_length,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -102,7 +104,7 @@ class RemotePartitionDeleteMetadataRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int) -> tuple[list[RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry], int]:
+def _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry], int]:
     size = len(data)
     found: list[RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry] = []
     for _ in range(count):
@@ -120,7 +122,7 @@ def _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data: bytes
         pos += 21
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -131,6 +133,8 @@ def _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(items: Ite
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
+        if len(o.id) != 16:
+            not_a_uuid(o.id)
         if o.unknown_tagged_fields:
             write(_pack_16si(o.id, o.partition))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -138,14 +142,14 @@ def _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(items: Ite
             write(_pack_16six(o.id, o.partition))
 
 
-def _read_RemotePartitionDeleteMetadataRecord_0(data: bytes, pos: int) -> tuple[RemotePartitionDeleteMetadataRecord, int]:
+def _read_RemotePartitionDeleteMetadataRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemotePartitionDeleteMetadataRecord, int]:
     o = new(RemotePartitionDeleteMetadataRecord)
-    (o.topic_id_partition,), pos = _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data, pos, 1)
+    (o.topic_id_partition,), pos = _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data, pos, 1, budget)
     o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state, n = _read_iqbB(data, pos)
     pos += 14
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

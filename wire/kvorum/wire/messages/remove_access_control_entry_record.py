@@ -6,10 +6,12 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
     new,
+    not_a_uuid,
     read_tags,
     write_tags,
 )
@@ -46,17 +48,19 @@ class RemoveAccessControlEntryRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemoveAccessControlEntryRecord_0(data: bytes, pos: int) -> tuple[RemoveAccessControlEntryRecord, int]:
+def _read_RemoveAccessControlEntryRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoveAccessControlEntryRecord, int]:
     o = new(RemoveAccessControlEntryRecord)
     o.id, n = _read_16sB(data, pos)
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
 def _write_RemoveAccessControlEntryRecord_0(o: RemoveAccessControlEntryRecord, write: Write, version: int) -> None:
+    if len(o.id) != 16:
+        not_a_uuid(o.id)
     if o.unknown_tagged_fields:
         write(_pack_16s(o.id))
         write_tags(write, [], o.unknown_tagged_fields)

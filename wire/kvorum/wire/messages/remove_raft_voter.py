@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -13,6 +14,7 @@ from kvorum.wire.primitives import (
     check_length,
     long_string_length,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -98,7 +100,7 @@ class RemoveRaftVoterResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RemoveRaftVoterRequest_0(data: bytes, pos: int) -> tuple[RemoveRaftVoterRequest, int]:
+def _read_RemoveRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoveRaftVoterRequest, int]:
     size = len(data)
     o = new(RemoveRaftVoterRequest)
     n = data[pos]
@@ -117,7 +119,7 @@ def _read_RemoveRaftVoterRequest_0(data: bytes, pos: int) -> tuple[RemoveRaftVot
     pos += 21
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -127,6 +129,8 @@ def _write_RemoveRaftVoterRequest_0(o: RemoveRaftVoterRequest, write: Write, ver
     n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
+    if len(o.voter_directory_id) != 16:
+        not_a_uuid(o.voter_directory_id)
     if o.unknown_tagged_fields:
         write(_pack_i16s(o.voter_id, o.voter_directory_id))
         write_tags(write, [], o.unknown_tagged_fields)
@@ -134,7 +138,7 @@ def _write_RemoveRaftVoterRequest_0(o: RemoveRaftVoterRequest, write: Write, ver
         write(_pack_i16sx(o.voter_id, o.voter_directory_id))
 
 
-def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int) -> tuple[RemoveRaftVoterResponse, int]:
+def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoveRaftVoterResponse, int]:
     size = len(data)
     o = new(RemoveRaftVoterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -153,7 +157,7 @@ def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int) -> tuple[RemoveRaftVo
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -97,7 +98,7 @@ class RenewDelegationTokenResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RenewDelegationTokenRequest_1(data: bytes, pos: int) -> tuple[RenewDelegationTokenRequest, int]:
+def _read_RenewDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[RenewDelegationTokenRequest, int]:
     size = len(data)
     o = new(RenewDelegationTokenRequest)
     n, = _read_i(data, pos)
@@ -123,7 +124,7 @@ def _write_RenewDelegationTokenRequest_1(o: RenewDelegationTokenRequest, write: 
     write(_pack_q(o.renew_period_ms))
 
 
-def _read_RenewDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[RenewDelegationTokenRequest, int]:
+def _read_RenewDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[RenewDelegationTokenRequest, int]:
     size = len(data)
     o = new(RenewDelegationTokenRequest)
     n = data[pos]
@@ -139,7 +140,7 @@ def _read_RenewDelegationTokenRequest_2(data: bytes, pos: int) -> tuple[RenewDel
     pos += 9
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -155,7 +156,7 @@ def _write_RenewDelegationTokenRequest_2(o: RenewDelegationTokenRequest, write: 
         write(_pack_qx(o.renew_period_ms))
 
 
-def _read_RenewDelegationTokenResponse_1(data: bytes, pos: int) -> tuple[RenewDelegationTokenResponse, int]:
+def _read_RenewDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[RenewDelegationTokenResponse, int]:
     o = new(RenewDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms = _read_hqi(data, pos)
     pos += 14
@@ -169,13 +170,13 @@ def _write_RenewDelegationTokenResponse_1(o: RenewDelegationTokenResponse, write
     write(_pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
 
 
-def _read_RenewDelegationTokenResponse_2(data: bytes, pos: int) -> tuple[RenewDelegationTokenResponse, int]:
+def _read_RenewDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[RenewDelegationTokenResponse, int]:
     o = new(RenewDelegationTokenResponse)
     o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms, n = _read_hqiB(data, pos)
     pos += 15
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

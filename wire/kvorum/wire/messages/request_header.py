@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -61,7 +62,7 @@ class RequestHeader(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_RequestHeader_1(data: bytes, pos: int) -> tuple[RequestHeader, int]:
+def _read_RequestHeader_1(data: bytes, pos: int, budget: Budget) -> tuple[RequestHeader, int]:
     size = len(data)
     o = new(RequestHeader)
     o.request_api_key, o.request_api_version, o.correlation_id, n = _read_hhih(data, pos)
@@ -88,7 +89,7 @@ def _write_RequestHeader_1(o: RequestHeader, write: Write, version: int) -> None
         no_tags(version)
 
 
-def _read_RequestHeader_2(data: bytes, pos: int) -> tuple[RequestHeader, int]:
+def _read_RequestHeader_2(data: bytes, pos: int, budget: Budget) -> tuple[RequestHeader, int]:
     size = len(data)
     o = new(RequestHeader)
     o.request_api_key, o.request_api_version, o.correlation_id, n = _read_hhih(data, pos)
@@ -105,7 +106,7 @@ def _read_RequestHeader_2(data: bytes, pos: int) -> tuple[RequestHeader, int]:
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -47,7 +48,7 @@ class ResponseHeader(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ResponseHeader_0(data: bytes, pos: int) -> tuple[ResponseHeader, int]:
+def _read_ResponseHeader_0(data: bytes, pos: int, budget: Budget) -> tuple[ResponseHeader, int]:
     o = new(ResponseHeader)
     o.correlation_id, = _read_i(data, pos)
     pos += 4
@@ -61,13 +62,13 @@ def _write_ResponseHeader_0(o: ResponseHeader, write: Write, version: int) -> No
     write(_pack_i(o.correlation_id))
 
 
-def _read_ResponseHeader_1(data: bytes, pos: int) -> tuple[ResponseHeader, int]:
+def _read_ResponseHeader_1(data: bytes, pos: int, budget: Budget) -> tuple[ResponseHeader, int]:
     o = new(ResponseHeader)
     o.correlation_id, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

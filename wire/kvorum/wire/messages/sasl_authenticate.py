@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -100,7 +101,7 @@ class SaslAuthenticateResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_SaslAuthenticateRequest_0(data: bytes, pos: int) -> tuple[SaslAuthenticateRequest, int]:
+def _read_SaslAuthenticateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateRequest, int]:
     size = len(data)
     o = new(SaslAuthenticateRequest)
     n, = _read_i(data, pos)
@@ -123,7 +124,7 @@ def _write_SaslAuthenticateRequest_0(o: SaslAuthenticateRequest, write: Write, v
         no_tags(version)
 
 
-def _read_SaslAuthenticateRequest_2(data: bytes, pos: int) -> tuple[SaslAuthenticateRequest, int]:
+def _read_SaslAuthenticateRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateRequest, int]:
     size = len(data)
     o = new(SaslAuthenticateRequest)
     n = data[pos]
@@ -139,7 +140,7 @@ def _read_SaslAuthenticateRequest_2(data: bytes, pos: int) -> tuple[SaslAuthenti
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -154,7 +155,7 @@ def _write_SaslAuthenticateRequest_2(o: SaslAuthenticateRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_SaslAuthenticateResponse_0(data: bytes, pos: int) -> tuple[SaslAuthenticateResponse, int]:
+def _read_SaslAuthenticateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateResponse, int]:
     size = len(data)
     o = new(SaslAuthenticateResponse)
     o.error_code, n = _read_hh(data, pos)
@@ -193,7 +194,7 @@ def _write_SaslAuthenticateResponse_0(o: SaslAuthenticateResponse, write: Write,
         no_tags(version)
 
 
-def _read_SaslAuthenticateResponse_1(data: bytes, pos: int) -> tuple[SaslAuthenticateResponse, int]:
+def _read_SaslAuthenticateResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateResponse, int]:
     size = len(data)
     o = new(SaslAuthenticateResponse)
     o.error_code, n = _read_hh(data, pos)
@@ -234,7 +235,7 @@ def _write_SaslAuthenticateResponse_1(o: SaslAuthenticateResponse, write: Write,
     write(_pack_q(o.session_lifetime_ms))
 
 
-def _read_SaslAuthenticateResponse_2(data: bytes, pos: int) -> tuple[SaslAuthenticateResponse, int]:
+def _read_SaslAuthenticateResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateResponse, int]:
     size = len(data)
     o = new(SaslAuthenticateResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -262,7 +263,7 @@ def _read_SaslAuthenticateResponse_2(data: bytes, pos: int) -> tuple[SaslAuthent
     pos += 9
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

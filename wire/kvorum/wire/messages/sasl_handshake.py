@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -77,7 +78,7 @@ class SaslHandshakeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_SaslHandshakeRequest_0(data: bytes, pos: int) -> tuple[SaslHandshakeRequest, int]:
+def _read_SaslHandshakeRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[SaslHandshakeRequest, int]:
     size = len(data)
     o = new(SaslHandshakeRequest)
     n, = _read_h(data, pos)
@@ -100,7 +101,7 @@ def _write_SaslHandshakeRequest_0(o: SaslHandshakeRequest, write: Write, version
         no_tags(version)
 
 
-def _read_SaslHandshakeResponse_0(data: bytes, pos: int) -> tuple[SaslHandshakeResponse, int]:
+def _read_SaslHandshakeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[SaslHandshakeResponse, int]:
     size = len(data)
     o = new(SaslHandshakeResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -109,6 +110,8 @@ def _read_SaslHandshakeResponse_0(data: bytes, pos: int) -> tuple[SaslHandshakeR
         check_length(-1, pos, size, what="mechanisms")
     if n * 2 > size - pos:
         check_length(n * 2, pos, size, what="mechanisms")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.mechanisms = []
     for _ in range(n):
         n, = _read_h(data, pos)

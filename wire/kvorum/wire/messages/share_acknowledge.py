@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_numbers,
     read_tags,
     string_length,
@@ -351,7 +353,7 @@ class ShareAcknowledgeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeRequestAcknowledgementBatch], int]:
+def _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeRequestAcknowledgementBatch], int]:
     size = len(data)
     found: list[ShareAcknowledgeRequestAcknowledgementBatch] = []
     for _ in range(count):
@@ -363,13 +365,13 @@ def _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data: bytes, pos: int, c
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="acknowledgeTypes")
-        o.acknowledge_types = read_numbers(data, pos, n, "b")
+        o.acknowledge_types = read_numbers(data, pos, n, "b", budget)
         pos += n
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -391,7 +393,7 @@ def _write_ShareAcknowledgeRequestAcknowledgementBatch_1(items: Iterable[ShareAc
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeRequestAcknowledgePartition], int]:
+def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeRequestAcknowledgePartition], int]:
     size = len(data)
     found: list[ShareAcknowledgeRequestAcknowledgePartition] = []
     for _ in range(count):
@@ -405,12 +407,14 @@ def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, c
             check_length(-1, pos, size, what="acknowledgementBatches")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="acknowledgementBatches")
-        o.acknowledgement_batches, pos = _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 244, pos)
+        o.acknowledgement_batches, pos = _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -432,7 +436,7 @@ def _write_ShareAcknowledgeRequestAcknowledgePartition_1(items: Iterable[ShareAc
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeRequestAcknowledgeTopic], int]:
+def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeRequestAcknowledgeTopic], int]:
     size = len(data)
     found: list[ShareAcknowledgeRequestAcknowledgeTopic] = []
     for _ in range(count):
@@ -446,18 +450,22 @@ def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_ShareAcknowledgeRequestAcknowledgePartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 188, pos)
+        o.partitions, pos = _read_ShareAcknowledgeRequestAcknowledgePartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareAcknowledgeRequestAcknowledgeTopic_1(items: Iterable[ShareAcknowledgeRequestAcknowledgeTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -473,7 +481,7 @@ def _write_ShareAcknowledgeRequestAcknowledgeTopic_1(items: Iterable[ShareAcknow
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int) -> tuple[ShareAcknowledgeRequest, int]:
+def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeRequest, int]:
     size = len(data)
     o = new(ShareAcknowledgeRequest)
     n = data[pos]
@@ -509,13 +517,15 @@ def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int) -> tuple[ShareAcknowl
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.is_renew_ack = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -547,7 +557,7 @@ def _write_ShareAcknowledgeRequest_1(o: ShareAcknowledgeRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int) -> tuple[ShareAcknowledgeRequest, int]:
+def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeRequest, int]:
     size = len(data)
     o = new(ShareAcknowledgeRequest)
     n = data[pos]
@@ -583,12 +593,14 @@ def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int) -> tuple[ShareAcknowl
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -618,7 +630,7 @@ def _write_ShareAcknowledgeRequest_2(o: ShareAcknowledgeRequest, write: Write, v
         write(b"\x00")
 
 
-def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeResponseLeaderIdAndEpoch], int]:
+def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseLeaderIdAndEpoch], int]:
     found: list[ShareAcknowledgeResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ShareAcknowledgeResponseLeaderIdAndEpoch)
@@ -626,7 +638,7 @@ def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, coun
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -640,7 +652,7 @@ def _write_ShareAcknowledgeResponseLeaderIdAndEpoch_1(items: Iterable[ShareAckno
             write(_pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeResponsePartitionData], int]:
+def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponsePartitionData], int]:
     size = len(data)
     found: list[ShareAcknowledgeResponsePartitionData] = []
     for _ in range(count):
@@ -657,12 +669,12 @@ def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: 
                 check_length(end - pos, pos, size, what="errorMessage")
             o.error_message = data[pos:end].decode()
             pos = end
-        (o.current_leader,), pos = _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data, pos, 1)
+        (o.current_leader,), pos = _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -685,7 +697,7 @@ def _write_ShareAcknowledgeResponsePartitionData_1(items: Iterable[ShareAcknowle
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeResponseNodeEndpoint], int]:
+def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseNodeEndpoint], int]:
     size = len(data)
     found: list[ShareAcknowledgeResponseNodeEndpoint] = []
     for _ in range(count):
@@ -715,7 +727,7 @@ def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -745,7 +757,7 @@ def _write_ShareAcknowledgeResponseNodeEndpoint_1(items: Iterable[ShareAcknowled
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, pos: int, count: int) -> tuple[list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse], int]:
+def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse], int]:
     size = len(data)
     found: list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse] = []
     for _ in range(count):
@@ -759,18 +771,22 @@ def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, p
             check_length(-1, pos, size, what="partitions")
         if n * 17 > size - pos:
             check_length(n * 17, pos, size, what="partitions")
-        o.partitions, pos = _read_ShareAcknowledgeResponsePartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 376, pos)
+        o.partitions, pos = _read_ShareAcknowledgeResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(items: Iterable[ShareAcknowledgeResponseShareAcknowledgeTopicResponse], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -786,7 +802,7 @@ def _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(items: Iterab
             write(b"\x00")
 
 
-def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int) -> tuple[ShareAcknowledgeResponse, int]:
+def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeResponse, int]:
     size = len(data)
     o = new(ShareAcknowledgeResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -810,7 +826,9 @@ def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int) -> tuple[ShareAcknow
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -820,13 +838,15 @@ def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int) -> tuple[ShareAcknow
         check_length(-1, pos, size, what="nodeEndpoints")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="nodeEndpoints")
-    o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.acquisition_lock_timeout_ms = 0
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -856,7 +876,7 @@ def _write_ShareAcknowledgeResponse_1(o: ShareAcknowledgeResponse, write: Write,
         write(b"\x00")
 
 
-def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int) -> tuple[ShareAcknowledgeResponse, int]:
+def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeResponse, int]:
     size = len(data)
     o = new(ShareAcknowledgeResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -880,7 +900,9 @@ def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int) -> tuple[ShareAcknow
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -890,12 +912,14 @@ def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int) -> tuple[ShareAcknow
         check_length(-1, pos, size, what="nodeEndpoints")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="nodeEndpoints")
-    o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -23,6 +24,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     null_field,
     read_numbers,
     read_tags,
@@ -482,7 +484,7 @@ class ShareFetchResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareFetchRequestAcknowledgementBatch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchRequestAcknowledgementBatch], int]:
+def _read_ShareFetchRequestAcknowledgementBatch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestAcknowledgementBatch], int]:
     size = len(data)
     found: list[ShareFetchRequestAcknowledgementBatch] = []
     for _ in range(count):
@@ -494,13 +496,13 @@ def _read_ShareFetchRequestAcknowledgementBatch_1(data: bytes, pos: int, count: 
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="acknowledgeTypes")
-        o.acknowledge_types = read_numbers(data, pos, n, "b")
+        o.acknowledge_types = read_numbers(data, pos, n, "b", budget)
         pos += n
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -522,7 +524,7 @@ def _write_ShareFetchRequestAcknowledgementBatch_1(items: Iterable[ShareFetchReq
             write(b"\x00")
 
 
-def _read_ShareFetchRequestFetchPartition_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchRequestFetchPartition], int]:
+def _read_ShareFetchRequestFetchPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestFetchPartition], int]:
     size = len(data)
     found: list[ShareFetchRequestFetchPartition] = []
     for _ in range(count):
@@ -536,13 +538,15 @@ def _read_ShareFetchRequestFetchPartition_1(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="acknowledgementBatches")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="acknowledgementBatches")
-        o.acknowledgement_batches, pos = _read_ShareFetchRequestAcknowledgementBatch_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 244, pos)
+        o.acknowledgement_batches, pos = _read_ShareFetchRequestAcknowledgementBatch_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.partition_max_bytes = 0
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -566,29 +570,32 @@ def _write_ShareFetchRequestFetchPartition_1(items: Iterable[ShareFetchRequestFe
             write(b"\x00")
 
 
-def _read_ShareFetchRequestForgottenTopic_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchRequestForgottenTopic], int]:
+def _read_ShareFetchRequestForgottenTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestForgottenTopic], int]:
+    few = 17 if budget is None else 0
     found: list[ShareFetchRequestForgottenTopic] = []
     for _ in range(count):
         o = new(ShareFetchRequestForgottenTopic)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareFetchRequestForgottenTopic_1(items: Iterable[ShareFetchRequestForgottenTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -600,7 +607,7 @@ def _write_ShareFetchRequestForgottenTopic_1(items: Iterable[ShareFetchRequestFo
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareFetchRequestFetchTopic_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchRequestFetchTopic], int]:
+def _read_ShareFetchRequestFetchTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestFetchTopic], int]:
     size = len(data)
     found: list[ShareFetchRequestFetchTopic] = []
     for _ in range(count):
@@ -614,18 +621,22 @@ def _read_ShareFetchRequestFetchTopic_1(data: bytes, pos: int, count: int) -> tu
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_ShareFetchRequestFetchPartition_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 196, pos)
+        o.partitions, pos = _read_ShareFetchRequestFetchPartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareFetchRequestFetchTopic_1(items: Iterable[ShareFetchRequestFetchTopic], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -641,7 +652,7 @@ def _write_ShareFetchRequestFetchTopic_1(items: Iterable[ShareFetchRequestFetchT
             write(b"\x00")
 
 
-def _read_ShareFetchRequest_1(data: bytes, pos: int) -> tuple[ShareFetchRequest, int]:
+def _read_ShareFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchRequest, int]:
     size = len(data)
     o = new(ShareFetchRequest)
     n = data[pos]
@@ -677,7 +688,9 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int) -> tuple[ShareFetchRequest,
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -687,14 +700,16 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int) -> tuple[ShareFetchRequest,
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.share_acquire_mode = 0
     o.is_renew_ack = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -731,7 +746,7 @@ def _write_ShareFetchRequest_1(o: ShareFetchRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_ShareFetchRequest_2(data: bytes, pos: int) -> tuple[ShareFetchRequest, int]:
+def _read_ShareFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchRequest, int]:
     size = len(data)
     o = new(ShareFetchRequest)
     n = data[pos]
@@ -767,7 +782,9 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int) -> tuple[ShareFetchRequest,
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -777,12 +794,14 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int) -> tuple[ShareFetchRequest,
         check_length(-1, pos, size, what="forgottenTopicsData")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="forgottenTopicsData")
-    o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -817,7 +836,7 @@ def _write_ShareFetchRequest_2(o: ShareFetchRequest, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseAcquiredRecords], int]:
+def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseAcquiredRecords], int]:
     found: list[ShareFetchResponseAcquiredRecords] = []
     for _ in range(count):
         o = new(ShareFetchResponseAcquiredRecords)
@@ -825,7 +844,7 @@ def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int)
         pos += 19
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -839,7 +858,7 @@ def _write_ShareFetchResponseAcquiredRecords_1(items: Iterable[ShareFetchRespons
             write(_pack_qqhx(o.first_offset, o.last_offset, o.delivery_count))
 
 
-def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseLeaderIdAndEpoch], int]:
+def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseLeaderIdAndEpoch], int]:
     found: list[ShareFetchResponseLeaderIdAndEpoch] = []
     for _ in range(count):
         o = new(ShareFetchResponseLeaderIdAndEpoch)
@@ -847,7 +866,7 @@ def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int
         pos += 9
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -861,7 +880,7 @@ def _write_ShareFetchResponseLeaderIdAndEpoch_1(items: Iterable[ShareFetchRespon
             write(_pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponsePartitionData], int]:
+def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponsePartitionData], int]:
     size = len(data)
     view = memoryview(data)
     found: list[ShareFetchResponsePartitionData] = []
@@ -891,7 +910,7 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int) -
                 check_length(end - pos, pos, size, what="acknowledgeErrorMessage")
             o.acknowledge_error_message = data[pos:end].decode()
             pos = end
-        (o.current_leader,), pos = _read_ShareFetchResponseLeaderIdAndEpoch_1(data, pos, 1)
+        (o.current_leader,), pos = _read_ShareFetchResponseLeaderIdAndEpoch_1(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -910,12 +929,14 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int) -
             check_length(-1, pos, size, what="acquiredRecords")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="acquiredRecords")
-        o.acquired_records, pos = _read_ShareFetchResponseAcquiredRecords_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 204, pos)
+        o.acquired_records, pos = _read_ShareFetchResponseAcquiredRecords_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -958,7 +979,7 @@ def _write_ShareFetchResponsePartitionData_1(items: Iterable[ShareFetchResponseP
             write(b"\x00")
 
 
-def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseNodeEndpoint], int]:
+def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseNodeEndpoint], int]:
     size = len(data)
     found: list[ShareFetchResponseNodeEndpoint] = []
     for _ in range(count):
@@ -988,7 +1009,7 @@ def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int) ->
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1018,7 +1039,7 @@ def _write_ShareFetchResponseNodeEndpoint_1(items: Iterable[ShareFetchResponseNo
             write(b"\x00")
 
 
-def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int, count: int) -> tuple[list[ShareFetchResponseShareFetchableTopicResponse], int]:
+def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseShareFetchableTopicResponse], int]:
     size = len(data)
     found: list[ShareFetchResponseShareFetchableTopicResponse] = []
     for _ in range(count):
@@ -1032,18 +1053,22 @@ def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int,
             check_length(-1, pos, size, what="partitions")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitions")
-        o.partitions, pos = _read_ShareFetchResponsePartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 784, pos)
+        o.partitions, pos = _read_ShareFetchResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareFetchResponseShareFetchableTopicResponse_1(items: Iterable[ShareFetchResponseShareFetchableTopicResponse], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -1059,7 +1084,7 @@ def _write_ShareFetchResponseShareFetchableTopicResponse_1(items: Iterable[Share
             write(b"\x00")
 
 
-def _read_ShareFetchResponse_1(data: bytes, pos: int) -> tuple[ShareFetchResponse, int]:
+def _read_ShareFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchResponse, int]:
     size = len(data)
     o = new(ShareFetchResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -1083,7 +1108,9 @@ def _read_ShareFetchResponse_1(data: bytes, pos: int) -> tuple[ShareFetchRespons
         check_length(-1, pos, size, what="responses")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="responses")
-    o.responses, pos = _read_ShareFetchResponseShareFetchableTopicResponse_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.responses, pos = _read_ShareFetchResponseShareFetchableTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1093,12 +1120,14 @@ def _read_ShareFetchResponse_1(data: bytes, pos: int) -> tuple[ShareFetchRespons
         check_length(-1, pos, size, what="nodeEndpoints")
     if n * 11 > size - pos:
         check_length(n * 11, pos, size, what="nodeEndpoints")
-    o.node_endpoints, pos = _read_ShareFetchResponseNodeEndpoint_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.node_endpoints, pos = _read_ShareFetchResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     long_int32s,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     write_numbers,
     write_tags,
@@ -101,29 +103,32 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupCurrentMemberAssignmentValueTopicPartitions], int]:
+def _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupCurrentMemberAssignmentValueTopicPartitions], int]:
+    few = 17 if budget is None else 0
     found: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = []
     for _ in range(count):
         o = new(ShareGroupCurrentMemberAssignmentValueTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterable[ShareGroupCurrentMemberAssignmentValueTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -135,7 +140,7 @@ def _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterab
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tuple[ShareGroupCurrentMemberAssignmentValue, int]:
+def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupCurrentMemberAssignmentValue, int]:
     size = len(data)
     o = new(ShareGroupCurrentMemberAssignmentValue)
     o.member_epoch, o.previous_member_epoch, o.state, n = _read_iibB(data, pos)
@@ -147,12 +152,14 @@ def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tup
         check_length(-1, pos, size, what="assignedPartitions")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="assignedPartitions")
-    o.assigned_partitions, pos = _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.assigned_partitions, pos = _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

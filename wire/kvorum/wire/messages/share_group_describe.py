@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -22,6 +23,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -273,7 +275,7 @@ class ShareGroupDescribeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int) -> tuple[ShareGroupDescribeRequest, int]:
+def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupDescribeRequest, int]:
     size = len(data)
     o = new(ShareGroupDescribeRequest)
     n = data[pos]
@@ -285,6 +287,8 @@ def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int) -> tuple[ShareGroup
         check_length(-1, pos, size, what="groupIds")
     if n > size - pos:
         check_length(n, pos, size, what="groupIds")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -301,7 +305,7 @@ def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int) -> tuple[ShareGroup
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -322,8 +326,9 @@ def _write_ShareGroupDescribeRequest_1(o: ShareGroupDescribeRequest, write: Writ
         write(_pack_tx(o.include_authorized_operations))
 
 
-def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupDescribeResponseTopicPartitions], int]:
+def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseTopicPartitions], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ShareGroupDescribeResponseTopicPartitions] = []
     for _ in range(count):
         o = new(ShareGroupDescribeResponseTopicPartitions)
@@ -338,23 +343,25 @@ def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, cou
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupDescribeResponseTopicPartitions_1(items: Iterable[ShareGroupDescribeResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
         if n < 128:
@@ -373,7 +380,7 @@ def _write_ShareGroupDescribeResponseTopicPartitions_1(items: Iterable[ShareGrou
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareGroupDescribeResponseAssignment_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupDescribeResponseAssignment], int]:
+def _read_ShareGroupDescribeResponseAssignment_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseAssignment], int]:
     size = len(data)
     found: list[ShareGroupDescribeResponseAssignment] = []
     for _ in range(count):
@@ -387,12 +394,14 @@ def _read_ShareGroupDescribeResponseAssignment_1(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="topicPartitions")
         if n * 19 > size - pos:
             check_length(n * 19, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ShareGroupDescribeResponseTopicPartitions_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 292, pos)
+        o.topic_partitions, pos = _read_ShareGroupDescribeResponseTopicPartitions_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -410,7 +419,7 @@ def _write_ShareGroupDescribeResponseAssignment_1(items: Iterable[ShareGroupDesc
             write(b"\x00")
 
 
-def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupDescribeResponseMember], int]:
+def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseMember], int]:
     size = len(data)
     found: list[ShareGroupDescribeResponseMember] = []
     for _ in range(count):
@@ -463,6 +472,8 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int) 
             check_length(-1, pos, size, what="subscribedTopicNames")
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -475,12 +486,12 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int) 
             element = data[pos:end].decode()
             pos = end
             o.subscribed_topic_names.append(element)
-        (o.assignment,), pos = _read_ShareGroupDescribeResponseAssignment_1(data, pos, 1)
+        (o.assignment,), pos = _read_ShareGroupDescribeResponseAssignment_1(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -524,7 +535,7 @@ def _write_ShareGroupDescribeResponseMember_1(items: Iterable[ShareGroupDescribe
             write(b"\x00")
 
 
-def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupDescribeResponseDescribedGroup], int]:
+def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseDescribedGroup], int]:
     size = len(data)
     found: list[ShareGroupDescribeResponseDescribedGroup] = []
     for _ in range(count):
@@ -577,12 +588,14 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="members")
         if n * 12 > size - pos:
             check_length(n * 12, pos, size, what="members")
-        o.members, pos = _read_ShareGroupDescribeResponseMember_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 632, pos)
+        o.members, pos = _read_ShareGroupDescribeResponseMember_1(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -626,7 +639,7 @@ def _write_ShareGroupDescribeResponseDescribedGroup_1(items: Iterable[ShareGroup
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int) -> tuple[ShareGroupDescribeResponse, int]:
+def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupDescribeResponse, int]:
     size = len(data)
     o = new(ShareGroupDescribeResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -638,12 +651,14 @@ def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int) -> tuple[ShareGrou
         check_length(-1, pos, size, what="groups")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="groups")
-    o.groups, pos = _read_ShareGroupDescribeResponseDescribedGroup_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 596, pos)
+    o.groups, pos = _read_ShareGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -22,6 +23,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -190,7 +192,7 @@ class ShareGroupHeartbeatResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[ShareGroupHeartbeatRequest, int]:
+def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupHeartbeatRequest, int]:
     size = len(data)
     o = new(ShareGroupHeartbeatRequest)
     n = data[pos]
@@ -233,6 +235,8 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[ShareGrou
     else:
         if n > size - pos:
             check_length(n, pos, size, what="subscribedTopicNames")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -249,7 +253,7 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int) -> tuple[ShareGrou
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -286,29 +290,32 @@ def _write_ShareGroupHeartbeatRequest_1(o: ShareGroupHeartbeatRequest, write: Wr
         write(b"\x00")
 
 
-def _read_ShareGroupHeartbeatResponseTopicPartitions_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupHeartbeatResponseTopicPartitions], int]:
+def _read_ShareGroupHeartbeatResponseTopicPartitions_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupHeartbeatResponseTopicPartitions], int]:
+    few = 17 if budget is None else 0
     found: list[ShareGroupHeartbeatResponseTopicPartitions] = []
     for _ in range(count):
         o = new(ShareGroupHeartbeatResponseTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupHeartbeatResponseTopicPartitions_1(items: Iterable[ShareGroupHeartbeatResponseTopicPartitions], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -320,7 +327,7 @@ def _write_ShareGroupHeartbeatResponseTopicPartitions_1(items: Iterable[ShareGro
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareGroupHeartbeatResponseAssignment_1(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupHeartbeatResponseAssignment], int]:
+def _read_ShareGroupHeartbeatResponseAssignment_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupHeartbeatResponseAssignment], int]:
     size = len(data)
     found: list[ShareGroupHeartbeatResponseAssignment] = []
     for _ in range(count):
@@ -334,12 +341,14 @@ def _read_ShareGroupHeartbeatResponseAssignment_1(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="topicPartitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="topicPartitions")
-        o.topic_partitions, pos = _read_ShareGroupHeartbeatResponseTopicPartitions_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topic_partitions, pos = _read_ShareGroupHeartbeatResponseTopicPartitions_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -357,7 +366,7 @@ def _write_ShareGroupHeartbeatResponseAssignment_1(items: Iterable[ShareGroupHea
             write(b"\x00")
 
 
-def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int) -> tuple[ShareGroupHeartbeatResponse, int]:
+def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupHeartbeatResponse, int]:
     size = len(data)
     o = new(ShareGroupHeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -386,15 +395,15 @@ def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int) -> tuple[ShareGro
         pos = end
     o.member_epoch, o.heartbeat_interval_ms, n = _read_iib(data, pos)
     pos += 9
-    if n <= 0:
+    if n < 0:
         o.assignment = None
     else:
-        (o.assignment,), pos = _read_ShareGroupHeartbeatResponseAssignment_1(data, pos, 1)
+        (o.assignment,), pos = _read_ShareGroupHeartbeatResponseAssignment_1(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

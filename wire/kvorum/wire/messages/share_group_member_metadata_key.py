@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -49,7 +50,7 @@ class ShareGroupMemberMetadataKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupMemberMetadataKey_0(data: bytes, pos: int) -> tuple[ShareGroupMemberMetadataKey, int]:
+def _read_ShareGroupMemberMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupMemberMetadataKey, int]:
     size = len(data)
     o = new(ShareGroupMemberMetadataKey)
     n, = _read_h(data, pos)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Tags,
@@ -63,7 +64,7 @@ class ShareGroupMemberMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[ShareGroupMemberMetadataValue, int]:
+def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupMemberMetadataValue, int]:
     size = len(data)
     o = new(ShareGroupMemberMetadataValue)
     n = data[pos]
@@ -105,6 +106,8 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[ShareG
         check_length(-1, pos, size, what="subscribedTopicNames")
     if n > size - pos:
         check_length(n, pos, size, what="subscribedTopicNames")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.subscribed_topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -121,7 +124,7 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[ShareG
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

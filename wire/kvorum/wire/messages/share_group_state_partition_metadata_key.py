@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -44,7 +45,7 @@ class ShareGroupStatePartitionMetadataKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupStatePartitionMetadataKey_0(data: bytes, pos: int) -> tuple[ShareGroupStatePartitionMetadataKey, int]:
+def _read_ShareGroupStatePartitionMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupStatePartitionMetadataKey, int]:
     size = len(data)
     o = new(ShareGroupStatePartitionMetadataKey)
     n, = _read_h(data, pos)

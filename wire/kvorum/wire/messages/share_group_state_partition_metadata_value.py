@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -22,6 +23,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_numbers,
@@ -128,7 +130,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupStatePartitionMetadataValueTopicInfo], int]:
+def _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupStatePartitionMetadataValueTopicInfo], int]:
     size = len(data)
     found: list[ShareGroupStatePartitionMetadataValueTopicInfo] = []
     for _ in range(count):
@@ -146,13 +148,15 @@ def _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data: bytes, pos: int
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(items: Iterable[ShareGroupStatePartitionMetadataValueTopicInfo], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
         if n < 128:
@@ -167,8 +171,9 @@ def _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(items: Iterable[Shar
             write(b"\x00")
 
 
-def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo], int]:
+def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo] = []
     for _ in range(count):
         o = new(ShareGroupStatePartitionMetadataValueTopicPartitionsInfo)
@@ -183,23 +188,25 @@ def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(items: Iterable[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
         if n < 128:
@@ -218,7 +225,7 @@ def _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(items: Ite
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
+def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
     size = len(data)
     o = new(ShareGroupStatePartitionMetadataValue)
     n = data[pos]
@@ -230,7 +237,9 @@ def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int) -> tupl
         check_length(-1, pos, size, what="initializingTopics")
     if n * 19 > size - pos:
         check_length(n * 19, pos, size, what="initializingTopics")
-    o.initializing_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.initializing_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -240,7 +249,9 @@ def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int) -> tupl
         check_length(-1, pos, size, what="initializedTopics")
     if n * 19 > size - pos:
         check_length(n * 19, pos, size, what="initializedTopics")
-    o.initialized_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.initialized_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -250,12 +261,14 @@ def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int) -> tupl
         check_length(-1, pos, size, what="deletingTopics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="deletingTopics")
-    o.deleting_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.deleting_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

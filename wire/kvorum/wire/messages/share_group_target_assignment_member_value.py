@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -21,6 +22,7 @@ from kvorum.wire.primitives import (
     long_int32s,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     write_numbers,
     write_tags,
@@ -84,29 +86,32 @@ class ShareGroupTargetAssignmentMemberValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data: bytes, pos: int, count: int) -> tuple[list[ShareGroupTargetAssignmentMemberValueTopicPartition], int]:
+def _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupTargetAssignmentMemberValueTopicPartition], int]:
+    few = 17 if budget is None else 0
     found: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = []
     for _ in range(count):
         o = new(ShareGroupTargetAssignmentMemberValueTopicPartition)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(items: Iterable[ShareGroupTargetAssignmentMemberValueTopicPartition], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
@@ -118,7 +123,7 @@ def _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(items: Iterable
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_ShareGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tuple[ShareGroupTargetAssignmentMemberValue, int]:
+def _read_ShareGroupTargetAssignmentMemberValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupTargetAssignmentMemberValue, int]:
     size = len(data)
     o = new(ShareGroupTargetAssignmentMemberValue)
     n = data[pos]
@@ -130,12 +135,14 @@ def _read_ShareGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tupl
         check_length(-1, pos, size, what="topicPartitions")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topicPartitions")
-    o.topic_partitions, pos = _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topic_partitions, pos = _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -130,7 +131,7 @@ class ShareSnapshotValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareSnapshotValueStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ShareSnapshotValueStateBatch], int]:
+def _read_ShareSnapshotValueStateBatch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareSnapshotValueStateBatch], int]:
     found: list[ShareSnapshotValueStateBatch] = []
     for _ in range(count):
         o = new(ShareSnapshotValueStateBatch)
@@ -138,7 +139,7 @@ def _read_ShareSnapshotValueStateBatch_0(data: bytes, pos: int, count: int) -> t
         pos += 20
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -152,9 +153,11 @@ def _write_ShareSnapshotValueStateBatch_0(items: Iterable[ShareSnapshotValueStat
             write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-def _tags_ShareSnapshotValue_0(o: ShareSnapshotValue, data: bytes, pos: int, count: int) -> int:
+def _tags_ShareSnapshotValue_0(o: ShareSnapshotValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -172,7 +175,7 @@ def _tags_ShareSnapshotValue_0(o: ShareSnapshotValue, data: bytes, pos: int, cou
     return pos
 
 
-def _read_ShareSnapshotValue_0(data: bytes, pos: int) -> tuple[ShareSnapshotValue, int]:
+def _read_ShareSnapshotValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareSnapshotValue, int]:
     size = len(data)
     o = new(ShareSnapshotValue)
     o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp, n = _read_iiiqqqB(data, pos)
@@ -184,13 +187,15 @@ def _read_ShareSnapshotValue_0(data: bytes, pos: int) -> tuple[ShareSnapshotValu
         check_length(-1, pos, size, what="stateBatches")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="stateBatches")
-    o.state_batches, pos = _read_ShareSnapshotValueStateBatch_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 244, pos)
+    o.state_batches, pos = _read_ShareSnapshotValueStateBatch_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.delivery_complete_count = -1
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ShareSnapshotValue_0(o, data, pos, n)
+        pos = _tags_ShareSnapshotValue_0(o, data, pos, n, budget)
     return o, pos
 
 

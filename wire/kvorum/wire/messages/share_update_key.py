@@ -6,12 +6,14 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
     check_length,
     new,
     no_tags,
+    not_a_uuid,
 )
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -57,7 +59,7 @@ class ShareUpdateKey(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareUpdateKey_0(data: bytes, pos: int) -> tuple[ShareUpdateKey, int]:
+def _read_ShareUpdateKey_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareUpdateKey, int]:
     size = len(data)
     o = new(ShareUpdateKey)
     n, = _read_h(data, pos)
@@ -78,6 +80,8 @@ def _write_ShareUpdateKey_0(o: ShareUpdateKey, write: Write, version: int) -> No
     n = len(text)
     write(_pack_h(n))
     write(text)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     if o.unknown_tagged_fields:
         no_tags(version)
     write(_pack_16si(o.topic_id, o.partition))

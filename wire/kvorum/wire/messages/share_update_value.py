@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -115,7 +116,7 @@ class ShareUpdateValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ShareUpdateValueStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[ShareUpdateValueStateBatch], int]:
+def _read_ShareUpdateValueStateBatch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareUpdateValueStateBatch], int]:
     found: list[ShareUpdateValueStateBatch] = []
     for _ in range(count):
         o = new(ShareUpdateValueStateBatch)
@@ -123,7 +124,7 @@ def _read_ShareUpdateValueStateBatch_0(data: bytes, pos: int, count: int) -> tup
         pos += 20
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -137,9 +138,11 @@ def _write_ShareUpdateValueStateBatch_0(items: Iterable[ShareUpdateValueStateBat
             write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-def _tags_ShareUpdateValue_0(o: ShareUpdateValue, data: bytes, pos: int, count: int) -> int:
+def _tags_ShareUpdateValue_0(o: ShareUpdateValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 32, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -157,7 +160,7 @@ def _tags_ShareUpdateValue_0(o: ShareUpdateValue, data: bytes, pos: int, count: 
     return pos
 
 
-def _read_ShareUpdateValue_0(data: bytes, pos: int) -> tuple[ShareUpdateValue, int]:
+def _read_ShareUpdateValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareUpdateValue, int]:
     size = len(data)
     o = new(ShareUpdateValue)
     o.snapshot_epoch, o.leader_epoch, o.start_offset, n = _read_iiqB(data, pos)
@@ -169,13 +172,15 @@ def _read_ShareUpdateValue_0(data: bytes, pos: int) -> tuple[ShareUpdateValue, i
         check_length(-1, pos, size, what="stateBatches")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="stateBatches")
-    o.state_batches, pos = _read_ShareUpdateValueStateBatch_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 244, pos)
+    o.state_batches, pos = _read_ShareUpdateValueStateBatch_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.delivery_complete_count = -1
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_ShareUpdateValue_0(o, data, pos, n)
+        pos = _tags_ShareUpdateValue_0(o, data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -45,13 +46,13 @@ class SnapshotFooterRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_SnapshotFooterRecord_0(data: bytes, pos: int) -> tuple[SnapshotFooterRecord, int]:
+def _read_SnapshotFooterRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[SnapshotFooterRecord, int]:
     o = new(SnapshotFooterRecord)
     o.version, n = _read_hB(data, pos)
     pos += 3
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -50,13 +51,13 @@ class SnapshotHeaderRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_SnapshotHeaderRecord_0(data: bytes, pos: int) -> tuple[SnapshotHeaderRecord, int]:
+def _read_SnapshotHeaderRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[SnapshotHeaderRecord, int]:
     o = new(SnapshotHeaderRecord)
     o.version, o.last_contained_log_timestamp, n = _read_hqB(data, pos)
     pos += 11
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

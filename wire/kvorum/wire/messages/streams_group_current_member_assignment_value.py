@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COMPACT,
     INT32S_AND_BYTE,
@@ -135,9 +136,12 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurrentMemberAssignmentValueTaskIds, data: bytes, pos: int, count: int) -> int:
+def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurrentMemberAssignmentValueTaskIds, data: bytes, pos: int, count: int, budget: Budget) -> int:
+    few = 17 if budget is None else 0
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -152,10 +156,10 @@ def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurre
             if n < 0:
                 o.assignment_epochs = None
             else:
-                if n < 17:
+                if n < few:
                     o.assignment_epochs = list(INT32_READERS[n](data, pos))
                 else:
-                    o.assignment_epochs = read_numbers(data, pos, n, "i")
+                    o.assignment_epochs = read_numbers(data, pos, n, "i", budget)
                 pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
@@ -166,8 +170,9 @@ def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurre
     return pos
 
 
-def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupCurrentMemberAssignmentValueTaskIds], int]:
+def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupCurrentMemberAssignmentValueTaskIds], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
     for _ in range(count):
         o = new(StreamsGroupCurrentMemberAssignmentValueTaskIds)
@@ -182,18 +187,18 @@ def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.assignment_epochs = []
         o.unknown_tagged_fields = None
         if n:
-            pos = _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o, data, pos, n)
+            pos = _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o, data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -233,7 +238,7 @@ def _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(items: Iterable[Str
             write(b"\x00")
 
 
-def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
+def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
     size = len(data)
     o = new(StreamsGroupCurrentMemberAssignmentValue)
     o.member_epoch, o.previous_member_epoch, o.state, n = _read_iibB(data, pos)
@@ -245,7 +250,9 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="activeTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="activeTasks")
-    o.active_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.active_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -255,7 +262,9 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="standbyTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="standbyTasks")
-    o.standby_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.standby_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -265,7 +274,9 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="warmupTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="warmupTasks")
-    o.warmup_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.warmup_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -275,7 +286,9 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="activeTasksPendingRevocation")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="activeTasksPendingRevocation")
-    o.active_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.active_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -285,7 +298,9 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="standbyTasksPendingRevocation")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="standbyTasksPendingRevocation")
-    o.standby_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.standby_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -295,12 +310,14 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int) -> t
         check_length(-1, pos, size, what="warmupTasksPendingRevocation")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="warmupTasksPendingRevocation")
-    o.warmup_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.warmup_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -509,7 +510,7 @@ class StreamsGroupDescribeResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[StreamsGroupDescribeRequest, int]:
+def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeRequest, int]:
     size = len(data)
     o = new(StreamsGroupDescribeRequest)
     n = data[pos]
@@ -521,6 +522,8 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[StreamsG
         check_length(-1, pos, size, what="groupIds")
     if n > size - pos:
         check_length(n, pos, size, what="groupIds")
+    if budget is not None:
+        budget.charge(n * 84, pos)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -537,7 +540,7 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int) -> tuple[StreamsG
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -558,8 +561,9 @@ def _write_StreamsGroupDescribeRequest_0(o: StreamsGroupDescribeRequest, write: 
         write(_pack_tx(o.include_authorized_operations))
 
 
-def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseTaskIds], int]:
+def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTaskIds], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupDescribeResponseTaskIds] = []
     for _ in range(count):
         o = new(StreamsGroupDescribeResponseTaskIds)
@@ -574,17 +578,17 @@ def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -605,7 +609,7 @@ def _write_StreamsGroupDescribeResponseTaskIds_0(items: Iterable[StreamsGroupDes
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseTopicInfo], int]:
+def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopicInfo], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseTopicInfo] = []
     for _ in range(count):
@@ -628,12 +632,14 @@ def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="topicConfigs")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topicConfigs")
-        o.topic_configs, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.topic_configs, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -659,7 +665,7 @@ def _write_StreamsGroupDescribeResponseTopicInfo_0(items: Iterable[StreamsGroupD
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseAssignment], int]:
+def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseAssignment], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseAssignment] = []
     for _ in range(count):
@@ -673,7 +679,9 @@ def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="activeTasks")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="activeTasks")
-        o.active_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.active_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -683,7 +691,9 @@ def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="standbyTasks")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="standbyTasks")
-        o.standby_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.standby_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -693,12 +703,14 @@ def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count:
             check_length(-1, pos, size, what="warmupTasks")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="warmupTasks")
-        o.warmup_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.warmup_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -726,7 +738,7 @@ def _write_StreamsGroupDescribeResponseAssignment_0(items: Iterable[StreamsGroup
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseTaskOffset], int]:
+def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTaskOffset], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseTaskOffset] = []
     for _ in range(count):
@@ -744,7 +756,7 @@ def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count:
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -762,7 +774,7 @@ def _write_StreamsGroupDescribeResponseTaskOffset_0(items: Iterable[StreamsGroup
             write(_pack_iqx(o.partition, o.offset))
 
 
-def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseKeyValue], int]:
+def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseKeyValue], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseKeyValue] = []
     for _ in range(count):
@@ -789,7 +801,7 @@ def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -810,7 +822,7 @@ def _write_StreamsGroupDescribeResponseKeyValue_0(items: Iterable[StreamsGroupDe
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseEndpoint], int]:
+def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseEndpoint], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseEndpoint] = []
     for _ in range(count):
@@ -828,7 +840,7 @@ def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: i
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -846,7 +858,7 @@ def _write_StreamsGroupDescribeResponseEndpoint_0(items: Iterable[StreamsGroupDe
             write(_pack_Hx(o.port))
 
 
-def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseSubtopology], int]:
+def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseSubtopology], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseSubtopology] = []
     for _ in range(count):
@@ -869,6 +881,8 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="sourceTopics")
         if n > size - pos:
             check_length(n, pos, size, what="sourceTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -890,6 +904,8 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="repartitionSinkTopics")
         if n > size - pos:
             check_length(n, pos, size, what="repartitionSinkTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -911,7 +927,9 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="stateChangelogTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="stateChangelogTopics")
-        o.state_changelog_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.state_changelog_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -921,12 +939,14 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="repartitionSourceTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        o.repartition_source_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.repartition_source_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -971,7 +991,7 @@ def _write_StreamsGroupDescribeResponseSubtopology_0(items: Iterable[StreamsGrou
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseMember], int]:
+def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseMember], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseMember] = []
     for _ in range(count):
@@ -1038,10 +1058,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         pos = end
         n, = _read_b(data, pos)
         pos += 1
-        if n <= 0:
+        if n < 0:
             o.user_endpoint = None
         else:
-            (o.user_endpoint,), pos = _read_StreamsGroupDescribeResponseEndpoint_0(data, pos, 1)
+            (o.user_endpoint,), pos = _read_StreamsGroupDescribeResponseEndpoint_0(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1051,7 +1071,9 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="clientTags")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="clientTags")
-        o.client_tags, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.client_tags, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1061,7 +1083,9 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="taskOffsets")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="taskOffsets")
-        o.task_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.task_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1071,14 +1095,16 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="taskEndOffsets")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="taskEndOffsets")
-        o.task_end_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n)
-        (o.assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1)
-        (o.target_assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.task_end_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n, budget)
+        (o.assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1, budget)
+        (o.target_assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         o.is_classic, n = _read_tB(data, pos)
         pos += 2
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1148,7 +1174,7 @@ def _write_StreamsGroupDescribeResponseMember_0(items: Iterable[StreamsGroupDesc
             write(_pack_tx(o.is_classic))
 
 
-def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseTopology], int]:
+def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopology], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseTopology] = []
     for _ in range(count):
@@ -1163,12 +1189,14 @@ def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: i
         else:
             if n * 6 > size - pos:
                 check_length(n * 6, pos, size, what="subtopologies")
-            o.subtopologies, pos = _read_StreamsGroupDescribeResponseSubtopology_0(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 460, pos)
+            o.subtopologies, pos = _read_StreamsGroupDescribeResponseSubtopology_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1190,7 +1218,7 @@ def _write_StreamsGroupDescribeResponseTopology_0(items: Iterable[StreamsGroupDe
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupDescribeResponseDescribedGroup], int]:
+def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseDescribedGroup], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseDescribedGroup] = []
     for _ in range(count):
@@ -1227,10 +1255,10 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
         pos = end
         o.group_epoch, o.assignment_epoch, n = _read_iib(data, pos)
         pos += 9
-        if n <= 0:
+        if n < 0:
             o.topology = None
         else:
-            (o.topology,), pos = _read_StreamsGroupDescribeResponseTopology_0(data, pos, 1)
+            (o.topology,), pos = _read_StreamsGroupDescribeResponseTopology_0(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1240,12 +1268,14 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
             check_length(-1, pos, size, what="members")
         if n * 28 > size - pos:
             check_length(n * 28, pos, size, what="members")
-        o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 1648, pos)
+        o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1287,7 +1317,7 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsG
             write(_pack_ix(o.authorized_operations))
 
 
-def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int) -> tuple[StreamsGroupDescribeResponse, int]:
+def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeResponse, int]:
     size = len(data)
     o = new(StreamsGroupDescribeResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -1299,12 +1329,14 @@ def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int) -> tuple[Streams
         check_length(-1, pos, size, what="groups")
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="groups")
-    o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 720, pos)
+    o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

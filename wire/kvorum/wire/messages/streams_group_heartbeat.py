@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -642,7 +643,7 @@ class StreamsGroupHeartbeatResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestCopartitionGroup], int]:
+def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestCopartitionGroup], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestCopartitionGroup] = []
     for _ in range(count):
@@ -654,7 +655,7 @@ def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, 
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="sourceTopics")
-        o.source_topics = read_numbers(data, pos, n, "h")
+        o.source_topics = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
@@ -663,7 +664,7 @@ def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, 
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="sourceTopicRegex")
-        o.source_topic_regex = read_numbers(data, pos, n, "h")
+        o.source_topic_regex = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
@@ -672,13 +673,13 @@ def _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data: bytes, pos: int, 
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="repartitionSourceTopics")
-        o.repartition_source_topics = read_numbers(data, pos, n, "h")
+        o.repartition_source_topics = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -706,7 +707,7 @@ def _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(items: Iterable[Stream
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestTopicInfo], int]:
+def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTopicInfo], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestTopicInfo] = []
     for _ in range(count):
@@ -729,12 +730,14 @@ def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: 
             check_length(-1, pos, size, what="topicConfigs")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topicConfigs")
-        o.topic_configs, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.topic_configs, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -760,7 +763,7 @@ def _write_StreamsGroupHeartbeatRequestTopicInfo_0(items: Iterable[StreamsGroupH
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestSubtopology], int]:
+def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestSubtopology], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestSubtopology] = []
     for _ in range(count):
@@ -783,6 +786,8 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="sourceTopics")
         if n > size - pos:
             check_length(n, pos, size, what="sourceTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -804,6 +809,8 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="sourceTopicRegex")
         if n > size - pos:
             check_length(n, pos, size, what="sourceTopicRegex")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.source_topic_regex = []
         for _ in range(n):
             n = data[pos]
@@ -825,7 +832,9 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="stateChangelogTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="stateChangelogTopics")
-        o.state_changelog_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.state_changelog_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -835,6 +844,8 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="repartitionSinkTopics")
         if n > size - pos:
             check_length(n, pos, size, what="repartitionSinkTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -856,7 +867,9 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="repartitionSourceTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        o.repartition_source_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.repartition_source_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -866,12 +879,14 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             check_length(-1, pos, size, what="copartitionGroups")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="copartitionGroups")
-        o.copartition_groups, pos = _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.copartition_groups, pos = _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -930,7 +945,7 @@ def _write_StreamsGroupHeartbeatRequestSubtopology_0(items: Iterable[StreamsGrou
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestTaskOffset], int]:
+def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTaskOffset], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestTaskOffset] = []
     for _ in range(count):
@@ -948,7 +963,7 @@ def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count:
         pos += 13
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -966,7 +981,7 @@ def _write_StreamsGroupHeartbeatRequestTaskOffset_0(items: Iterable[StreamsGroup
             write(_pack_iqx(o.partition, o.offset))
 
 
-def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestKeyValue], int]:
+def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestKeyValue], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestKeyValue] = []
     for _ in range(count):
@@ -993,7 +1008,7 @@ def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1014,7 +1029,7 @@ def _write_StreamsGroupHeartbeatRequestKeyValue_0(items: Iterable[StreamsGroupHe
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestEndpoint], int]:
+def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestEndpoint], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestEndpoint] = []
     for _ in range(count):
@@ -1032,7 +1047,7 @@ def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: i
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1050,8 +1065,9 @@ def _write_StreamsGroupHeartbeatRequestEndpoint_0(items: Iterable[StreamsGroupHe
             write(_pack_Hx(o.port))
 
 
-def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestTaskIds], int]:
+def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTaskIds], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupHeartbeatRequestTaskIds] = []
     for _ in range(count):
         o = new(StreamsGroupHeartbeatRequestTaskIds)
@@ -1066,17 +1082,17 @@ def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1097,7 +1113,7 @@ def _write_StreamsGroupHeartbeatRequestTaskIds_0(items: Iterable[StreamsGroupHea
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatRequestTopology], int]:
+def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTopology], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatRequestTopology] = []
     for _ in range(count):
@@ -1111,12 +1127,14 @@ def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="subtopologies")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="subtopologies")
-        o.subtopologies, pos = _read_StreamsGroupHeartbeatRequestSubtopology_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 620, pos)
+        o.subtopologies, pos = _read_StreamsGroupHeartbeatRequestSubtopology_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1138,7 +1156,7 @@ def _write_StreamsGroupHeartbeatRequestTopology_0(items: Iterable[StreamsGroupHe
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[StreamsGroupHeartbeatRequest, int]:
+def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatRequest, int]:
     size = len(data)
     o = new(StreamsGroupHeartbeatRequest)
     n = data[pos]
@@ -1185,10 +1203,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
         pos = end
     o.rebalance_timeout_ms, n = _read_ib(data, pos)
     pos += 5
-    if n <= 0:
+    if n < 0:
         o.topology = None
     else:
-        (o.topology,), pos = _read_StreamsGroupHeartbeatRequestTopology_0(data, pos, 1)
+        (o.topology,), pos = _read_StreamsGroupHeartbeatRequestTopology_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1199,7 +1217,9 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="activeTasks")
-        o.active_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.active_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1210,7 +1230,9 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="standbyTasks")
-        o.standby_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.standby_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1221,7 +1243,9 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="warmupTasks")
-        o.warmup_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.warmup_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1236,10 +1260,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
         pos = end
     n, = _read_b(data, pos)
     pos += 1
-    if n <= 0:
+    if n < 0:
         o.user_endpoint = None
     else:
-        (o.user_endpoint,), pos = _read_StreamsGroupHeartbeatRequestEndpoint_0(data, pos, 1)
+        (o.user_endpoint,), pos = _read_StreamsGroupHeartbeatRequestEndpoint_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1250,7 +1274,9 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="clientTags")
-        o.client_tags, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.client_tags, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1261,7 +1287,9 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="taskOffsets")
-        o.task_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.task_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1272,12 +1300,14 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int) -> tuple[Streams
     else:
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="taskEndOffsets")
-        o.task_end_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 228, pos)
+        o.task_end_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n, budget)
     o.shutdown_application, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -1357,8 +1387,9 @@ def _write_StreamsGroupHeartbeatRequest_0(o: StreamsGroupHeartbeatRequest, write
         write(_pack_tx(o.shutdown_application))
 
 
-def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseTopicPartition], int]:
+def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseTopicPartition], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupHeartbeatResponseTopicPartition] = []
     for _ in range(count):
         o = new(StreamsGroupHeartbeatResponseTopicPartition)
@@ -1373,17 +1404,17 @@ def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, c
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1404,7 +1435,7 @@ def _write_StreamsGroupHeartbeatResponseTopicPartition_0(items: Iterable[Streams
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseEndpoint], int]:
+def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseEndpoint], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatResponseEndpoint] = []
     for _ in range(count):
@@ -1422,7 +1453,7 @@ def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: 
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1440,12 +1471,12 @@ def _write_StreamsGroupHeartbeatResponseEndpoint_0(items: Iterable[StreamsGroupH
             write(_pack_Hx(o.port))
 
 
-def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseEndpointToPartitions], int]:
+def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseEndpointToPartitions], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatResponseEndpointToPartitions] = []
     for _ in range(count):
         o = new(StreamsGroupHeartbeatResponseEndpointToPartitions)
-        (o.user_endpoint,), pos = _read_StreamsGroupHeartbeatResponseEndpoint_0(data, pos, 1)
+        (o.user_endpoint,), pos = _read_StreamsGroupHeartbeatResponseEndpoint_0(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1455,7 +1486,9 @@ def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: 
             check_length(-1, pos, size, what="activePartitions")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="activePartitions")
-        o.active_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.active_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -1465,12 +1498,14 @@ def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: 
             check_length(-1, pos, size, what="standbyPartitions")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="standbyPartitions")
-        o.standby_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.standby_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1494,8 +1529,9 @@ def _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(items: Iterable[S
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseTaskIds], int]:
+def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseTaskIds], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupHeartbeatResponseTaskIds] = []
     for _ in range(count):
         o = new(StreamsGroupHeartbeatResponseTaskIds)
@@ -1510,17 +1546,17 @@ def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: i
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1541,7 +1577,7 @@ def _write_StreamsGroupHeartbeatResponseTaskIds_0(items: Iterable[StreamsGroupHe
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupHeartbeatResponseStatus], int]:
+def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseStatus], int]:
     size = len(data)
     found: list[StreamsGroupHeartbeatResponseStatus] = []
     for _ in range(count):
@@ -1559,7 +1595,7 @@ def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: in
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -1580,7 +1616,7 @@ def _write_StreamsGroupHeartbeatResponseStatus_0(items: Iterable[StreamsGroupHea
             write(b"\x00")
 
 
-def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[StreamsGroupHeartbeatResponse, int]:
+def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatResponse, int]:
     size = len(data)
     o = new(StreamsGroupHeartbeatResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -1614,7 +1650,9 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="status")
-        o.status, pos = _read_StreamsGroupHeartbeatResponseStatus_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.status, pos = _read_StreamsGroupHeartbeatResponseStatus_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1625,7 +1663,9 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="activeTasks")
-        o.active_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.active_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1636,7 +1676,9 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="standbyTasks")
-        o.standby_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.standby_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -1647,7 +1689,9 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="warmupTasks")
-        o.warmup_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.warmup_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     o.endpoint_information_epoch, n = _read_iB(data, pos)
     pos += 5
     if n > 127:
@@ -1658,12 +1702,14 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int) -> tuple[Stream
     else:
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitionsByUserEndpoint")
-        o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 416, pos)
+        o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -151,7 +152,7 @@ class StreamsGroupMemberMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupMemberMetadataValueKeyValue], int]:
+def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupMemberMetadataValueKeyValue], int]:
     size = len(data)
     found: list[StreamsGroupMemberMetadataValueKeyValue] = []
     for _ in range(count):
@@ -178,7 +179,7 @@ def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -199,7 +200,7 @@ def _write_StreamsGroupMemberMetadataValueKeyValue_0(items: Iterable[StreamsGrou
             write(b"\x00")
 
 
-def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupMemberMetadataValueEndpoint], int]:
+def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupMemberMetadataValueEndpoint], int]:
     size = len(data)
     found: list[StreamsGroupMemberMetadataValueEndpoint] = []
     for _ in range(count):
@@ -217,7 +218,7 @@ def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -235,7 +236,7 @@ def _write_StreamsGroupMemberMetadataValueEndpoint_0(items: Iterable[StreamsGrou
             write(_pack_Hx(o.port))
 
 
-def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGroupMemberMetadataValue, int]:
+def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupMemberMetadataValue, int]:
     size = len(data)
     o = new(StreamsGroupMemberMetadataValue)
     n = data[pos]
@@ -291,10 +292,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Stre
     pos = end
     n, = _read_b(data, pos)
     pos += 1
-    if n <= 0:
+    if n < 0:
         o.user_endpoint = None
     else:
-        (o.user_endpoint,), pos = _read_StreamsGroupMemberMetadataValueEndpoint_0(data, pos, 1)
+        (o.user_endpoint,), pos = _read_StreamsGroupMemberMetadataValueEndpoint_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -304,12 +305,14 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int) -> tuple[Stre
         check_length(-1, pos, size, what="clientTags")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="clientTags")
-    o.client_tags, pos = _read_StreamsGroupMemberMetadataValueKeyValue_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 212, pos)
+    o.client_tags, pos = _read_StreamsGroupMemberMetadataValueKeyValue_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -100,7 +101,7 @@ class StreamsGroupMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupMetadataValueLastAssignmentConfig], int]:
+def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupMetadataValueLastAssignmentConfig], int]:
     size = len(data)
     found: list[StreamsGroupMetadataValueLastAssignmentConfig] = []
     for _ in range(count):
@@ -127,7 +128,7 @@ def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int,
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -148,10 +149,12 @@ def _write_StreamsGroupMetadataValueLastAssignmentConfig_0(items: Iterable[Strea
             write(b"\x00")
 
 
-def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes, pos: int, count: int) -> int:
+def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 104, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -172,7 +175,9 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
             else:
                 if n * 3 > size - pos:
                     check_length(n * 3, pos, size, what="lastAssignmentConfigs")
-                o.last_assignment_configs, pos = _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data, pos, n)
+                if budget is not None:
+                    budget.charge(n * 212, pos)
+                o.last_assignment_configs, pos = _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -182,7 +187,7 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
     return pos
 
 
-def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGroupMetadataValue, int]:
+def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupMetadataValue, int]:
     o = new(StreamsGroupMetadataValue)
     o.epoch, o.metadata_hash, n = _read_iqB(data, pos)
     pos += 13
@@ -190,7 +195,7 @@ def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGro
     o.last_assignment_configs = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_StreamsGroupMetadataValue_0(o, data, pos, n)
+        pos = _tags_StreamsGroupMetadataValue_0(o, data, pos, n, budget)
     return o, pos
 
 

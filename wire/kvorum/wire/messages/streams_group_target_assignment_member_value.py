@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -92,8 +93,9 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupTargetAssignmentMemberValueTaskIds], int]:
+def _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTargetAssignmentMemberValueTaskIds], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = []
     for _ in range(count):
         o = new(StreamsGroupTargetAssignmentMemberValueTaskIds)
@@ -108,17 +110,17 @@ def _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data: bytes, pos: int
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partitions, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partitions, pos = long_int32s(data, pos, n)
+            o.partitions, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -139,7 +141,7 @@ def _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(items: Iterable[Stre
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
+def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
     size = len(data)
     o = new(StreamsGroupTargetAssignmentMemberValue)
     n = data[pos]
@@ -151,7 +153,9 @@ def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tu
         check_length(-1, pos, size, what="activeTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="activeTasks")
-    o.active_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.active_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -161,7 +165,9 @@ def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tu
         check_length(-1, pos, size, what="standbyTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="standbyTasks")
-    o.standby_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.standby_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
@@ -171,12 +177,14 @@ def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int) -> tu
         check_length(-1, pos, size, what="warmupTasks")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="warmupTasks")
-    o.warmup_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.warmup_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -54,9 +55,11 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _tags_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssignmentMetadataValue, data: bytes, pos: int, count: int) -> int:
+def _tags_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssignmentMetadataValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 40, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -74,14 +77,14 @@ def _tags_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssig
     return pos
 
 
-def _read_StreamsGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int) -> tuple[StreamsGroupTargetAssignmentMetadataValue, int]:
+def _read_StreamsGroupTargetAssignmentMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTargetAssignmentMetadataValue, int]:
     o = new(StreamsGroupTargetAssignmentMetadataValue)
     o.assignment_epoch, n = _read_iB(data, pos)
     pos += 5
     o.assignment_timestamp = 0
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_StreamsGroupTargetAssignmentMetadataValue_0(o, data, pos, n)
+        pos = _tags_StreamsGroupTargetAssignmentMetadataValue_0(o, data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -209,7 +210,7 @@ class StreamsGroupTopologyValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupTopologyValueTopicConfig], int]:
+def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueTopicConfig], int]:
     size = len(data)
     found: list[StreamsGroupTopologyValueTopicConfig] = []
     for _ in range(count):
@@ -236,7 +237,7 @@ def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: i
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -257,7 +258,7 @@ def _write_StreamsGroupTopologyValueTopicConfig_0(items: Iterable[StreamsGroupTo
             write(b"\x00")
 
 
-def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupTopologyValueCopartitionGroup], int]:
+def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueCopartitionGroup], int]:
     size = len(data)
     found: list[StreamsGroupTopologyValueCopartitionGroup] = []
     for _ in range(count):
@@ -269,7 +270,7 @@ def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, cou
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="sourceTopics")
-        o.source_topics = read_numbers(data, pos, n, "h")
+        o.source_topics = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
@@ -278,7 +279,7 @@ def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, cou
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="sourceTopicRegex")
-        o.source_topic_regex = read_numbers(data, pos, n, "h")
+        o.source_topic_regex = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
@@ -287,13 +288,13 @@ def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, cou
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="repartitionSourceTopics")
-        o.repartition_source_topics = read_numbers(data, pos, n, "h")
+        o.repartition_source_topics = read_numbers(data, pos, n, "h", budget)
         pos += 2 * n
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -321,7 +322,7 @@ def _write_StreamsGroupTopologyValueCopartitionGroup_0(items: Iterable[StreamsGr
             write(b"\x00")
 
 
-def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupTopologyValueTopicInfo], int]:
+def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueTopicInfo], int]:
     size = len(data)
     found: list[StreamsGroupTopologyValueTopicInfo] = []
     for _ in range(count):
@@ -344,12 +345,14 @@ def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int
             check_length(-1, pos, size, what="topicConfigs")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topicConfigs")
-        o.topic_configs, pos = _read_StreamsGroupTopologyValueTopicConfig_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 212, pos)
+        o.topic_configs, pos = _read_StreamsGroupTopologyValueTopicConfig_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -375,7 +378,7 @@ def _write_StreamsGroupTopologyValueTopicInfo_0(items: Iterable[StreamsGroupTopo
             write(b"\x00")
 
 
-def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: int) -> tuple[list[StreamsGroupTopologyValueSubtopology], int]:
+def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueSubtopology], int]:
     size = len(data)
     found: list[StreamsGroupTopologyValueSubtopology] = []
     for _ in range(count):
@@ -398,6 +401,8 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="sourceTopics")
         if n > size - pos:
             check_length(n, pos, size, what="sourceTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -419,6 +424,8 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="sourceTopicRegex")
         if n > size - pos:
             check_length(n, pos, size, what="sourceTopicRegex")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.source_topic_regex = []
         for _ in range(n):
             n = data[pos]
@@ -440,7 +447,9 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="stateChangelogTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="stateChangelogTopics")
-        o.state_changelog_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.state_changelog_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -450,6 +459,8 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="repartitionSinkTopics")
         if n > size - pos:
             check_length(n, pos, size, what="repartitionSinkTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -471,7 +482,9 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="repartitionSourceTopics")
         if n * 9 > size - pos:
             check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        o.repartition_source_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.repartition_source_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
@@ -481,12 +494,14 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             check_length(-1, pos, size, what="copartitionGroups")
         if n * 4 > size - pos:
             check_length(n * 4, pos, size, what="copartitionGroups")
-        o.copartition_groups, pos = _read_StreamsGroupTopologyValueCopartitionGroup_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 308, pos)
+        o.copartition_groups, pos = _read_StreamsGroupTopologyValueCopartitionGroup_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -545,7 +560,7 @@ def _write_StreamsGroupTopologyValueSubtopology_0(items: Iterable[StreamsGroupTo
             write(b"\x00")
 
 
-def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int) -> tuple[StreamsGroupTopologyValue, int]:
+def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTopologyValue, int]:
     size = len(data)
     o = new(StreamsGroupTopologyValue)
     o.epoch, n = _read_iB(data, pos)
@@ -557,12 +572,14 @@ def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int) -> tuple[StreamsGro
         check_length(-1, pos, size, what="subtopologies")
     if n * 8 > size - pos:
         check_length(n * 8, pos, size, what="subtopologies")
-    o.subtopologies, pos = _read_StreamsGroupTopologyValueSubtopology_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 620, pos)
+    o.subtopologies, pos = _read_StreamsGroupTopologyValueSubtopology_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

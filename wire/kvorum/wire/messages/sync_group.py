@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -172,7 +173,7 @@ class SyncGroupResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_SyncGroupRequestAssignment_0(data: bytes, pos: int, count: int) -> tuple[list[SyncGroupRequestAssignment], int]:
+def _read_SyncGroupRequestAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[SyncGroupRequestAssignment], int]:
     size = len(data)
     found: list[SyncGroupRequestAssignment] = []
     for _ in range(count):
@@ -210,7 +211,7 @@ def _write_SyncGroupRequestAssignment_0(items: Iterable[SyncGroupRequestAssignme
             no_tags(version)
 
 
-def _read_SyncGroupRequestAssignment_4(data: bytes, pos: int, count: int) -> tuple[list[SyncGroupRequestAssignment], int]:
+def _read_SyncGroupRequestAssignment_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[SyncGroupRequestAssignment], int]:
     size = len(data)
     found: list[SyncGroupRequestAssignment] = []
     for _ in range(count):
@@ -237,7 +238,7 @@ def _read_SyncGroupRequestAssignment_4(data: bytes, pos: int, count: int) -> tup
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -258,7 +259,7 @@ def _write_SyncGroupRequestAssignment_4(items: Iterable[SyncGroupRequestAssignme
             write(b"\x00")
 
 
-def _read_SyncGroupRequest_0(data: bytes, pos: int) -> tuple[SyncGroupRequest, int]:
+def _read_SyncGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
     size = len(data)
     o = new(SyncGroupRequest)
     n, = _read_h(data, pos)
@@ -281,7 +282,9 @@ def _read_SyncGroupRequest_0(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
         check_length(-1, pos, size, what="assignments")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="assignments")
-    o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n, budget)
     o.group_instance_id = None
     o.protocol_type = None
     o.protocol_name = None
@@ -309,7 +312,7 @@ def _write_SyncGroupRequest_0(o: SyncGroupRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_SyncGroupRequest_3(data: bytes, pos: int) -> tuple[SyncGroupRequest, int]:
+def _read_SyncGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
     size = len(data)
     o = new(SyncGroupRequest)
     n, = _read_h(data, pos)
@@ -342,7 +345,9 @@ def _read_SyncGroupRequest_3(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
         check_length(-1, pos, size, what="assignments")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="assignments")
-    o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n, budget)
     o.protocol_type = None
     o.protocol_name = None
     o.unknown_tagged_fields = None
@@ -372,7 +377,7 @@ def _write_SyncGroupRequest_3(o: SyncGroupRequest, write: Write, version: int) -
         no_tags(version)
 
 
-def _read_SyncGroupRequest_4(data: bytes, pos: int) -> tuple[SyncGroupRequest, int]:
+def _read_SyncGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
     size = len(data)
     o = new(SyncGroupRequest)
     n = data[pos]
@@ -414,14 +419,16 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
         check_length(-1, pos, size, what="assignments")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="assignments")
-    o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.protocol_type = None
     o.protocol_name = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -454,7 +461,7 @@ def _write_SyncGroupRequest_4(o: SyncGroupRequest, write: Write, version: int) -
         write(b"\x00")
 
 
-def _read_SyncGroupRequest_5(data: bytes, pos: int) -> tuple[SyncGroupRequest, int]:
+def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
     size = len(data)
     o = new(SyncGroupRequest)
     n = data[pos]
@@ -520,12 +527,14 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int) -> tuple[SyncGroupRequest, i
         check_length(-1, pos, size, what="assignments")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="assignments")
-    o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -568,7 +577,7 @@ def _write_SyncGroupRequest_5(o: SyncGroupRequest, write: Write, version: int) -
         write(b"\x00")
 
 
-def _read_SyncGroupResponse_0(data: bytes, pos: int) -> tuple[SyncGroupResponse, int]:
+def _read_SyncGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
     size = len(data)
     o = new(SyncGroupResponse)
     o.error_code, n = _read_hi(data, pos)
@@ -594,7 +603,7 @@ def _write_SyncGroupResponse_0(o: SyncGroupResponse, write: Write, version: int)
         no_tags(version)
 
 
-def _read_SyncGroupResponse_1(data: bytes, pos: int) -> tuple[SyncGroupResponse, int]:
+def _read_SyncGroupResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
     size = len(data)
     o = new(SyncGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
@@ -619,7 +628,7 @@ def _write_SyncGroupResponse_1(o: SyncGroupResponse, write: Write, version: int)
         no_tags(version)
 
 
-def _read_SyncGroupResponse_4(data: bytes, pos: int) -> tuple[SyncGroupResponse, int]:
+def _read_SyncGroupResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
     size = len(data)
     o = new(SyncGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -637,7 +646,7 @@ def _read_SyncGroupResponse_4(data: bytes, pos: int) -> tuple[SyncGroupResponse,
     o.protocol_name = None
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -656,7 +665,7 @@ def _write_SyncGroupResponse_4(o: SyncGroupResponse, write: Write, version: int)
         write(b"\x00")
 
 
-def _read_SyncGroupResponse_5(data: bytes, pos: int) -> tuple[SyncGroupResponse, int]:
+def _read_SyncGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
     size = len(data)
     o = new(SyncGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -696,7 +705,7 @@ def _read_SyncGroupResponse_5(data: bytes, pos: int) -> tuple[SyncGroupResponse,
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -13,6 +14,7 @@ from kvorum.wire.primitives import (
     check_length,
     long_string_length,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -55,7 +57,7 @@ class TopicRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_TopicRecord_0(data: bytes, pos: int) -> tuple[TopicRecord, int]:
+def _read_TopicRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[TopicRecord, int]:
     size = len(data)
     o = new(TopicRecord)
     n = data[pos]
@@ -71,7 +73,7 @@ def _read_TopicRecord_0(data: bytes, pos: int) -> tuple[TopicRecord, int]:
     pos += 17
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -80,6 +82,8 @@ def _write_TopicRecord_0(o: TopicRecord, write: Write, version: int) -> None:
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
+    if len(o.topic_id) != 16:
+        not_a_uuid(o.topic_id)
     if o.unknown_tagged_fields:
         write(_pack_16s(o.topic_id))
         write_tags(write, [], o.unknown_tagged_fields)

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_COUNTED,
     INT32_LAST,
@@ -155,8 +156,9 @@ class TransactionLogValue(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: int) -> tuple[list[TransactionLogValuePartitionsSchema], int]:
+def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TransactionLogValuePartitionsSchema], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[TransactionLogValuePartitionsSchema] = []
     for _ in range(count):
         o = new(TransactionLogValuePartitionsSchema)
@@ -171,10 +173,10 @@ def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: in
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitionIds")
-        if n < 17:
+        if n < few:
             o.partition_ids = list(INT32_READERS[n](data, pos))
         else:
-            o.partition_ids = read_numbers(data, pos, n, "i")
+            o.partition_ids = read_numbers(data, pos, n, "i", budget)
         pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
@@ -198,8 +200,9 @@ def _write_TransactionLogValuePartitionsSchema_0(items: Iterable[TransactionLogV
             no_tags(version)
 
 
-def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: int) -> tuple[list[TransactionLogValuePartitionsSchema], int]:
+def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TransactionLogValuePartitionsSchema], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[TransactionLogValuePartitionsSchema] = []
     for _ in range(count):
         o = new(TransactionLogValuePartitionsSchema)
@@ -214,17 +217,17 @@ def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_ids, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_ids, pos = long_int32s(data, pos, n)
+            o.partition_ids, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -245,7 +248,7 @@ def _write_TransactionLogValuePartitionsSchema_1(items: Iterable[TransactionLogV
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_TransactionLogValue_0(data: bytes, pos: int) -> tuple[TransactionLogValue, int]:
+def _read_TransactionLogValue_0(data: bytes, pos: int, budget: Budget) -> tuple[TransactionLogValue, int]:
     size = len(data)
     o = new(TransactionLogValue)
     o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n = _read_qhibi(data, pos)
@@ -255,7 +258,9 @@ def _read_TransactionLogValue_0(data: bytes, pos: int) -> tuple[TransactionLogVa
     else:
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="transactionPartitions")
-        o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_0(data, pos, n, budget)
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms = _read_qq(data, pos)
     pos += 16
     o.previous_producer_id = -1
@@ -285,9 +290,11 @@ def _write_TransactionLogValue_0(o: TransactionLogValue, write: Write, version: 
     write(_pack_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
 
 
-def _tags_TransactionLogValue_1(o: TransactionLogValue, data: bytes, pos: int, count: int) -> int:
+def _tags_TransactionLogValue_1(o: TransactionLogValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 144, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -317,7 +324,7 @@ def _tags_TransactionLogValue_1(o: TransactionLogValue, data: bytes, pos: int, c
     return pos
 
 
-def _read_TransactionLogValue_1(data: bytes, pos: int) -> tuple[TransactionLogValue, int]:
+def _read_TransactionLogValue_1(data: bytes, pos: int, budget: Budget) -> tuple[TransactionLogValue, int]:
     size = len(data)
     o = new(TransactionLogValue)
     o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n = _read_qhibB(data, pos)
@@ -330,7 +337,9 @@ def _read_TransactionLogValue_1(data: bytes, pos: int) -> tuple[TransactionLogVa
     else:
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="transactionPartitions")
-        o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_1(data, pos, n, budget)
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms, n = _read_qqB(data, pos)
     pos += 17
     o.previous_producer_id = -1
@@ -339,7 +348,7 @@ def _read_TransactionLogValue_1(data: bytes, pos: int) -> tuple[TransactionLogVa
     o.next_producer_epoch = -1
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_TransactionLogValue_1(o, data, pos, n)
+        pos = _tags_TransactionLogValue_1(o, data, pos, n, budget)
     return o, pos
 
 

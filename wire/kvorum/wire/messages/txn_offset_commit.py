@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -268,7 +269,7 @@ class TxnOffsetCommitResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_TxnOffsetCommitRequestPartition_0(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
+def _read_TxnOffsetCommitRequestPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -300,7 +301,7 @@ def _write_TxnOffsetCommitRequestPartition_0(items: Iterable[TxnOffsetCommitRequ
             no_tags(version)
 
 
-def _read_TxnOffsetCommitRequestPartition_2(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
+def _read_TxnOffsetCommitRequestPartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -331,7 +332,7 @@ def _write_TxnOffsetCommitRequestPartition_2(items: Iterable[TxnOffsetCommitRequ
             no_tags(version)
 
 
-def _read_TxnOffsetCommitRequestPartition_3(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
+def _read_TxnOffsetCommitRequestPartition_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestPartition] = []
     for _ in range(count):
@@ -352,7 +353,7 @@ def _read_TxnOffsetCommitRequestPartition_3(data: bytes, pos: int, count: int) -
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -374,7 +375,7 @@ def _write_TxnOffsetCommitRequestPartition_3(items: Iterable[TxnOffsetCommitRequ
             write(b"\x00")
 
 
-def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
+def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -392,7 +393,9 @@ def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int) -> tu
             check_length(-1, pos, size, what="partitions")
         if n * 14 > size - pos:
             check_length(n * 14, pos, size, what="partitions")
-        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -413,7 +416,7 @@ def _write_TxnOffsetCommitRequestTopic_0(items: Iterable[TxnOffsetCommitRequestT
             no_tags(version)
 
 
-def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
+def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -431,7 +434,9 @@ def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int) -> tu
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -452,7 +457,7 @@ def _write_TxnOffsetCommitRequestTopic_2(items: Iterable[TxnOffsetCommitRequestT
             no_tags(version)
 
 
-def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
+def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
     size = len(data)
     found: list[TxnOffsetCommitRequestTopic] = []
     for _ in range(count):
@@ -475,12 +480,14 @@ def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int) -> tu
             check_length(-1, pos, size, what="partitions")
         if n * 18 > size - pos:
             check_length(n * 18, pos, size, what="partitions")
-        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -502,7 +509,7 @@ def _write_TxnOffsetCommitRequestTopic_3(items: Iterable[TxnOffsetCommitRequestT
             write(b"\x00")
 
 
-def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int) -> tuple[TxnOffsetCommitRequest, int]:
+def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
     size = len(data)
     o = new(TxnOffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -525,7 +532,9 @@ def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int) -> tuple[TxnOffsetComm
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_TxnOffsetCommitRequestTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_TxnOffsetCommitRequestTopic_0(data, pos, n, budget)
     o.generation_id = -1
     o.member_id = ''
     o.group_instance_id = None
@@ -557,7 +566,7 @@ def _write_TxnOffsetCommitRequest_0(o: TxnOffsetCommitRequest, write: Write, ver
         no_tags(version)
 
 
-def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int) -> tuple[TxnOffsetCommitRequest, int]:
+def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
     size = len(data)
     o = new(TxnOffsetCommitRequest)
     n, = _read_h(data, pos)
@@ -580,7 +589,9 @@ def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int) -> tuple[TxnOffsetComm
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_TxnOffsetCommitRequestTopic_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_TxnOffsetCommitRequestTopic_2(data, pos, n, budget)
     o.generation_id = -1
     o.member_id = ''
     o.group_instance_id = None
@@ -612,7 +623,7 @@ def _write_TxnOffsetCommitRequest_2(o: TxnOffsetCommitRequest, write: Write, ver
         no_tags(version)
 
 
-def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int) -> tuple[TxnOffsetCommitRequest, int]:
+def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
     size = len(data)
     o = new(TxnOffsetCommitRequest)
     n = data[pos]
@@ -663,12 +674,14 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int) -> tuple[TxnOffsetComm
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_TxnOffsetCommitRequestTopic_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_TxnOffsetCommitRequestTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -705,7 +718,7 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_TxnOffsetCommitResponsePartition_0(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
+def _read_TxnOffsetCommitResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
     found: list[TxnOffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(TxnOffsetCommitResponsePartition)
@@ -723,7 +736,7 @@ def _write_TxnOffsetCommitResponsePartition_0(items: Iterable[TxnOffsetCommitRes
         write(_pack_ih(o.partition_index, o.error_code))
 
 
-def _read_TxnOffsetCommitResponsePartition_3(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
+def _read_TxnOffsetCommitResponsePartition_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
     found: list[TxnOffsetCommitResponsePartition] = []
     for _ in range(count):
         o = new(TxnOffsetCommitResponsePartition)
@@ -731,7 +744,7 @@ def _read_TxnOffsetCommitResponsePartition_3(data: bytes, pos: int, count: int) 
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -745,7 +758,7 @@ def _write_TxnOffsetCommitResponsePartition_3(items: Iterable[TxnOffsetCommitRes
             write(_pack_ihx(o.partition_index, o.error_code))
 
 
-def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
+def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
     size = len(data)
     found: list[TxnOffsetCommitResponseTopic] = []
     for _ in range(count):
@@ -763,7 +776,9 @@ def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int) -> t
             check_length(-1, pos, size, what="partitions")
         if n * 6 > size - pos:
             check_length(n * 6, pos, size, what="partitions")
-        o.partitions, pos = _read_TxnOffsetCommitResponsePartition_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_TxnOffsetCommitResponsePartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -784,7 +799,7 @@ def _write_TxnOffsetCommitResponseTopic_0(items: Iterable[TxnOffsetCommitRespons
             no_tags(version)
 
 
-def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
+def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
     size = len(data)
     found: list[TxnOffsetCommitResponseTopic] = []
     for _ in range(count):
@@ -807,12 +822,14 @@ def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int) -> t
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -834,7 +851,7 @@ def _write_TxnOffsetCommitResponseTopic_3(items: Iterable[TxnOffsetCommitRespons
             write(b"\x00")
 
 
-def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int) -> tuple[TxnOffsetCommitResponse, int]:
+def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
     size = len(data)
     o = new(TxnOffsetCommitResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
@@ -843,7 +860,9 @@ def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int) -> tuple[TxnOffsetCom
         check_length(-1, pos, size, what="topics")
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
-    o.topics, pos = _read_TxnOffsetCommitResponseTopic_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_TxnOffsetCommitResponseTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -858,7 +877,7 @@ def _write_TxnOffsetCommitResponse_0(o: TxnOffsetCommitResponse, write: Write, v
         no_tags(version)
 
 
-def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int) -> tuple[TxnOffsetCommitResponse, int]:
+def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
     size = len(data)
     o = new(TxnOffsetCommitResponse)
     o.throttle_time_ms, n = _read_iB(data, pos)
@@ -870,12 +889,14 @@ def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int) -> tuple[TxnOffsetCom
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_TxnOffsetCommitResponseTopic_3(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_TxnOffsetCommitResponseTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

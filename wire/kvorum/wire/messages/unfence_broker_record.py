@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -50,13 +51,13 @@ class UnfenceBrokerRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_UnfenceBrokerRecord_0(data: bytes, pos: int) -> tuple[UnfenceBrokerRecord, int]:
+def _read_UnfenceBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[UnfenceBrokerRecord, int]:
     o = new(UnfenceBrokerRecord)
     o.id, o.epoch, n = _read_iqB(data, pos)
     pos += 13
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

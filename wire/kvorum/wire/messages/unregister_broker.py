@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -86,13 +87,13 @@ class UnregisterBrokerResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_UnregisterBrokerRequest_0(data: bytes, pos: int) -> tuple[UnregisterBrokerRequest, int]:
+def _read_UnregisterBrokerRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[UnregisterBrokerRequest, int]:
     o = new(UnregisterBrokerRequest)
     o.broker_id, n = _read_iB(data, pos)
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -104,7 +105,7 @@ def _write_UnregisterBrokerRequest_0(o: UnregisterBrokerRequest, write: Write, v
         write(_pack_ix(o.broker_id))
 
 
-def _read_UnregisterBrokerResponse_0(data: bytes, pos: int) -> tuple[UnregisterBrokerResponse, int]:
+def _read_UnregisterBrokerResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[UnregisterBrokerResponse, int]:
     size = len(data)
     o = new(UnregisterBrokerResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -123,7 +124,7 @@ def _read_UnregisterBrokerResponse_0(data: bytes, pos: int) -> tuple[UnregisterB
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

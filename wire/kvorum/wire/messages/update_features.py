@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -188,7 +189,7 @@ class UpdateFeaturesResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_UpdateFeaturesRequestFeatureUpdateKey_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateFeaturesRequestFeatureUpdateKey], int]:
+def _read_UpdateFeaturesRequestFeatureUpdateKey_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateFeaturesRequestFeatureUpdateKey], int]:
     size = len(data)
     found: list[UpdateFeaturesRequestFeatureUpdateKey] = []
     for _ in range(count):
@@ -207,7 +208,7 @@ def _read_UpdateFeaturesRequestFeatureUpdateKey_0(data: bytes, pos: int, count: 
         o.upgrade_type = 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -227,7 +228,7 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_0(items: Iterable[UpdateFeature
             write(_pack_htx(o.max_version_level, o.allow_downgrade))
 
 
-def _read_UpdateFeaturesRequestFeatureUpdateKey_1(data: bytes, pos: int, count: int) -> tuple[list[UpdateFeaturesRequestFeatureUpdateKey], int]:
+def _read_UpdateFeaturesRequestFeatureUpdateKey_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateFeaturesRequestFeatureUpdateKey], int]:
     size = len(data)
     found: list[UpdateFeaturesRequestFeatureUpdateKey] = []
     for _ in range(count):
@@ -246,7 +247,7 @@ def _read_UpdateFeaturesRequestFeatureUpdateKey_1(data: bytes, pos: int, count: 
         o.allow_downgrade = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -266,7 +267,7 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_1(items: Iterable[UpdateFeature
             write(_pack_hbx(o.max_version_level, o.upgrade_type))
 
 
-def _read_UpdateFeaturesRequest_0(data: bytes, pos: int) -> tuple[UpdateFeaturesRequest, int]:
+def _read_UpdateFeaturesRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesRequest, int]:
     size = len(data)
     o = new(UpdateFeaturesRequest)
     o.timeout_ms, n = _read_iB(data, pos)
@@ -278,13 +279,15 @@ def _read_UpdateFeaturesRequest_0(data: bytes, pos: int) -> tuple[UpdateFeatures
         check_length(-1, pos, size, what="featureUpdates")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="featureUpdates")
-    o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.validate_only = False
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -306,7 +309,7 @@ def _write_UpdateFeaturesRequest_0(o: UpdateFeaturesRequest, write: Write, versi
         write(b"\x00")
 
 
-def _read_UpdateFeaturesRequest_1(data: bytes, pos: int) -> tuple[UpdateFeaturesRequest, int]:
+def _read_UpdateFeaturesRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesRequest, int]:
     size = len(data)
     o = new(UpdateFeaturesRequest)
     o.timeout_ms, n = _read_iB(data, pos)
@@ -318,12 +321,14 @@ def _read_UpdateFeaturesRequest_1(data: bytes, pos: int) -> tuple[UpdateFeatures
         check_length(-1, pos, size, what="featureUpdates")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="featureUpdates")
-    o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -344,7 +349,7 @@ def _write_UpdateFeaturesRequest_1(o: UpdateFeaturesRequest, write: Write, versi
         write(_pack_tx(o.validate_only))
 
 
-def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateFeaturesResponseUpdatableFeatureResult], int]:
+def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateFeaturesResponseUpdatableFeatureResult], int]:
     size = len(data)
     found: list[UpdateFeaturesResponseUpdatableFeatureResult] = []
     for _ in range(count):
@@ -374,7 +379,7 @@ def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, 
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -400,7 +405,7 @@ def _write_UpdateFeaturesResponseUpdatableFeatureResult_0(items: Iterable[Update
             write(b"\x00")
 
 
-def _read_UpdateFeaturesResponse_0(data: bytes, pos: int) -> tuple[UpdateFeaturesResponse, int]:
+def _read_UpdateFeaturesResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesResponse, int]:
     size = len(data)
     o = new(UpdateFeaturesResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -424,12 +429,14 @@ def _read_UpdateFeaturesResponse_0(data: bytes, pos: int) -> tuple[UpdateFeature
         check_length(-1, pos, size, what="results")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="results")
-    o.results, pos = _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.results, pos = _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -454,7 +461,7 @@ def _write_UpdateFeaturesResponse_0(o: UpdateFeaturesResponse, write: Write, ver
         write(b"\x00")
 
 
-def _read_UpdateFeaturesResponse_2(data: bytes, pos: int) -> tuple[UpdateFeaturesResponse, int]:
+def _read_UpdateFeaturesResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesResponse, int]:
     size = len(data)
     o = new(UpdateFeaturesResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
@@ -474,7 +481,7 @@ def _read_UpdateFeaturesResponse_2(data: bytes, pos: int) -> tuple[UpdateFeature
     o.results = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -19,6 +20,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -237,7 +239,7 @@ class UpdateRaftVoterResponse(Message):
         self.maybe_current_leader = value
 
 
-def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateRaftVoterRequestKRaftVersionFeature], int]:
+def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateRaftVoterRequestKRaftVersionFeature], int]:
     found: list[UpdateRaftVoterRequestKRaftVersionFeature] = []
     for _ in range(count):
         o = new(UpdateRaftVoterRequestKRaftVersionFeature)
@@ -245,7 +247,7 @@ def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, cou
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -259,7 +261,7 @@ def _write_UpdateRaftVoterRequestKRaftVersionFeature_0(items: Iterable[UpdateRaf
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateRaftVoterRequestListener], int]:
+def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateRaftVoterRequestListener], int]:
     size = len(data)
     found: list[UpdateRaftVoterRequestListener] = []
     for _ in range(count):
@@ -286,7 +288,7 @@ def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int) ->
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -308,7 +310,7 @@ def _write_UpdateRaftVoterRequestListener_0(items: Iterable[UpdateRaftVoterReque
             write(_pack_Hx(o.port))
 
 
-def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int) -> tuple[UpdateRaftVoterRequest, int]:
+def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateRaftVoterRequest, int]:
     size = len(data)
     o = new(UpdateRaftVoterRequest)
     n = data[pos]
@@ -332,13 +334,15 @@ def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int) -> tuple[UpdateRaftVot
         check_length(-1, pos, size, what="listeners")
     if n * 5 > size - pos:
         check_length(n * 5, pos, size, what="listeners")
-    o.listeners, pos = _read_UpdateRaftVoterRequestListener_0(data, pos, n)
-    (o.k_raft_version_feature,), pos = _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data, pos, 1)
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.listeners, pos = _read_UpdateRaftVoterRequestListener_0(data, pos, n, budget)
+    (o.k_raft_version_feature,), pos = _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data, pos, 1, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -348,6 +352,8 @@ def _write_UpdateRaftVoterRequest_0(o: UpdateRaftVoterRequest, write: Write, ver
     n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
+    if len(o.voter_directory_id) != 16:
+        not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
     if n < 128:
@@ -364,7 +370,7 @@ def _write_UpdateRaftVoterRequest_0(o: UpdateRaftVoterRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: int) -> tuple[list[UpdateRaftVoterResponseCurrentLeader], int]:
+def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateRaftVoterResponseCurrentLeader], int]:
     size = len(data)
     found: list[UpdateRaftVoterResponseCurrentLeader] = []
     for _ in range(count):
@@ -382,7 +388,7 @@ def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: i
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -404,16 +410,18 @@ def _write_UpdateRaftVoterResponseCurrentLeader_0(items: Iterable[UpdateRaftVote
             write(_pack_ix(o.port))
 
 
-def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 260, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
         tag, pos, limit = read_tag(data, pos, previous)
         previous = tag
         if tag == 0:
-            (o.current_leader,), pos = _read_UpdateRaftVoterResponseCurrentLeader_0(data, pos, 1)
+            (o.current_leader,), pos = _read_UpdateRaftVoterResponseCurrentLeader_0(data, pos, 1, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -423,14 +431,14 @@ def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos
     return pos
 
 
-def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int) -> tuple[UpdateRaftVoterResponse, int]:
+def _read_UpdateRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateRaftVoterResponse, int]:
     o = new(UpdateRaftVoterResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
     pos += 7
     o.maybe_current_leader = None
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_UpdateRaftVoterResponse_0(o, data, pos, n)
+        pos = _tags_UpdateRaftVoterResponse_0(o, data, pos, n, budget)
     return o, pos
 
 

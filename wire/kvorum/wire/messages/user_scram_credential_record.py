@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     UVARINT_1,
@@ -79,7 +80,7 @@ class UserScramCredentialRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_UserScramCredentialRecord_0(data: bytes, pos: int) -> tuple[UserScramCredentialRecord, int]:
+def _read_UserScramCredentialRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[UserScramCredentialRecord, int]:
     size = len(data)
     o = new(UserScramCredentialRecord)
     n = data[pos]
@@ -122,7 +123,7 @@ def _read_UserScramCredentialRecord_0(data: bytes, pos: int) -> tuple[UserScramC
     pos += 5
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -20,6 +21,7 @@ from kvorum.wire.primitives import (
     long_uvarint,
     new,
     non_default,
+    not_a_uuid,
     read_tag,
     read_tags,
     string_length,
@@ -302,7 +304,7 @@ class VoteResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_VoteRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
+def _read_VoteRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestPartitionData], int]:
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -313,7 +315,7 @@ def _read_VoteRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple
         o.pre_vote = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -329,7 +331,7 @@ def _write_VoteRequestPartitionData_0(items: Iterable[VoteRequestPartitionData],
             write(_pack_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
 
 
-def _read_VoteRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
+def _read_VoteRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestPartitionData], int]:
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -338,7 +340,7 @@ def _read_VoteRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple
         o.pre_vote = False
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -347,6 +349,10 @@ def _write_VoteRequestPartitionData_1(items: Iterable[VoteRequestPartitionData],
     for o in items:
         if o.pre_vote is not False:
             non_default("preVote", version)
+        if len(o.replica_directory_id) != 16:
+            not_a_uuid(o.replica_directory_id)
+        if len(o.voter_directory_id) != 16:
+            not_a_uuid(o.voter_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_iii16s16siq(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -354,7 +360,7 @@ def _write_VoteRequestPartitionData_1(items: Iterable[VoteRequestPartitionData],
             write(_pack_iii16s16siqx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset))
 
 
-def _read_VoteRequestPartitionData_2(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestPartitionData], int]:
+def _read_VoteRequestPartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestPartitionData], int]:
     found: list[VoteRequestPartitionData] = []
     for _ in range(count):
         o = new(VoteRequestPartitionData)
@@ -362,13 +368,17 @@ def _read_VoteRequestPartitionData_2(data: bytes, pos: int, count: int) -> tuple
         pos += 58
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_VoteRequestPartitionData_2(items: Iterable[VoteRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.replica_directory_id) != 16:
+            not_a_uuid(o.replica_directory_id)
+        if len(o.voter_directory_id) != 16:
+            not_a_uuid(o.voter_directory_id)
         if o.unknown_tagged_fields:
             write(_pack_iii16s16siqt(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote))
             write_tags(write, [], o.unknown_tagged_fields)
@@ -376,7 +386,7 @@ def _write_VoteRequestPartitionData_2(items: Iterable[VoteRequestPartitionData],
             write(_pack_iii16s16siqtx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote))
 
 
-def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestTopicData], int]:
+def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
     size = len(data)
     found: list[VoteRequestTopicData] = []
     for _ in range(count):
@@ -399,12 +409,14 @@ def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int) -> tuple[lis
             check_length(-1, pos, size, what="partitions")
         if n * 25 > size - pos:
             check_length(n * 25, pos, size, what="partitions")
-        o.partitions, pos = _read_VoteRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 300, pos)
+        o.partitions, pos = _read_VoteRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -426,7 +438,7 @@ def _write_VoteRequestTopicData_0(items: Iterable[VoteRequestTopicData], write: 
             write(b"\x00")
 
 
-def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestTopicData], int]:
+def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
     size = len(data)
     found: list[VoteRequestTopicData] = []
     for _ in range(count):
@@ -449,12 +461,14 @@ def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int) -> tuple[lis
             check_length(-1, pos, size, what="partitions")
         if n * 57 > size - pos:
             check_length(n * 57, pos, size, what="partitions")
-        o.partitions, pos = _read_VoteRequestPartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 428, pos)
+        o.partitions, pos = _read_VoteRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -476,7 +490,7 @@ def _write_VoteRequestTopicData_1(items: Iterable[VoteRequestTopicData], write: 
             write(b"\x00")
 
 
-def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int) -> tuple[list[VoteRequestTopicData], int]:
+def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
     size = len(data)
     found: list[VoteRequestTopicData] = []
     for _ in range(count):
@@ -499,12 +513,14 @@ def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int) -> tuple[lis
             check_length(-1, pos, size, what="partitions")
         if n * 58 > size - pos:
             check_length(n * 58, pos, size, what="partitions")
-        o.partitions, pos = _read_VoteRequestPartitionData_2(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 428, pos)
+        o.partitions, pos = _read_VoteRequestPartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -526,7 +542,7 @@ def _write_VoteRequestTopicData_2(items: Iterable[VoteRequestTopicData], write: 
             write(b"\x00")
 
 
-def _read_VoteRequest_0(data: bytes, pos: int) -> tuple[VoteRequest, int]:
+def _read_VoteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
     size = len(data)
     o = new(VoteRequest)
     n = data[pos]
@@ -550,13 +566,15 @@ def _read_VoteRequest_0(data: bytes, pos: int) -> tuple[VoteRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_VoteRequestTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_VoteRequestTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.voter_id = -1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -577,7 +595,7 @@ def _write_VoteRequest_0(o: VoteRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _read_VoteRequest_1(data: bytes, pos: int) -> tuple[VoteRequest, int]:
+def _read_VoteRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
     size = len(data)
     o = new(VoteRequest)
     n = data[pos]
@@ -601,12 +619,14 @@ def _read_VoteRequest_1(data: bytes, pos: int) -> tuple[VoteRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_VoteRequestTopicData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_VoteRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -631,7 +651,7 @@ def _write_VoteRequest_1(o: VoteRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _read_VoteRequest_2(data: bytes, pos: int) -> tuple[VoteRequest, int]:
+def _read_VoteRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
     size = len(data)
     o = new(VoteRequest)
     n = data[pos]
@@ -655,12 +675,14 @@ def _read_VoteRequest_2(data: bytes, pos: int) -> tuple[VoteRequest, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_VoteRequestTopicData_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_VoteRequestTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -685,7 +707,7 @@ def _write_VoteRequest_2(o: VoteRequest, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteResponsePartitionData], int]:
+def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponsePartitionData], int]:
     found: list[VoteResponsePartitionData] = []
     for _ in range(count):
         o = new(VoteResponsePartitionData)
@@ -693,7 +715,7 @@ def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int) -> tupl
         pos += 16
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -707,7 +729,7 @@ def _write_VoteResponsePartitionData_0(items: Iterable[VoteResponsePartitionData
             write(_pack_ihiitx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
 
 
-def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple[list[VoteResponseNodeEndpoint], int]:
+def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponseNodeEndpoint], int]:
     size = len(data)
     found: list[VoteResponseNodeEndpoint] = []
     for _ in range(count):
@@ -725,7 +747,7 @@ def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int) -> tuple
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -747,7 +769,7 @@ def _write_VoteResponseNodeEndpoint_1(items: Iterable[VoteResponseNodeEndpoint],
             write(_pack_Hx(o.port))
 
 
-def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[list[VoteResponseTopicData], int]:
+def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponseTopicData], int]:
     size = len(data)
     found: list[VoteResponseTopicData] = []
     for _ in range(count):
@@ -770,12 +792,14 @@ def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int) -> tuple[li
             check_length(-1, pos, size, what="partitions")
         if n * 16 > size - pos:
             check_length(n * 16, pos, size, what="partitions")
-        o.partitions, pos = _read_VoteResponsePartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 236, pos)
+        o.partitions, pos = _read_VoteResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -797,7 +821,7 @@ def _write_VoteResponseTopicData_0(items: Iterable[VoteResponseTopicData], write
             write(b"\x00")
 
 
-def _read_VoteResponse_0(data: bytes, pos: int) -> tuple[VoteResponse, int]:
+def _read_VoteResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteResponse, int]:
     size = len(data)
     o = new(VoteResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -809,13 +833,15 @@ def _read_VoteResponse_0(data: bytes, pos: int) -> tuple[VoteResponse, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -837,10 +863,12 @@ def _write_VoteResponse_0(o: VoteResponse, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int) -> int:
+def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
     size = len(data)
     if count > 127:
         count, pos = long_uvarint(data, pos)
+    if budget is not None:
+        budget.charge(count * 180 + 72, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -856,7 +884,9 @@ def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int) -> 
                 check_length(-1, pos, size, what="nodeEndpoints")
             if n * 8 > size - pos:
                 check_length(n * 8, pos, size, what="nodeEndpoints")
-            o.node_endpoints, pos = _read_VoteResponseNodeEndpoint_1(data, pos, n)
+            if budget is not None:
+                budget.charge(n * 220, pos)
+            o.node_endpoints, pos = _read_VoteResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -866,7 +896,7 @@ def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int) -> 
     return pos
 
 
-def _read_VoteResponse_1(data: bytes, pos: int) -> tuple[VoteResponse, int]:
+def _read_VoteResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteResponse, int]:
     size = len(data)
     o = new(VoteResponse)
     o.error_code, n = _read_hB(data, pos)
@@ -878,13 +908,15 @@ def _read_VoteResponse_1(data: bytes, pos: int) -> tuple[VoteResponse, int]:
         check_length(-1, pos, size, what="topics")
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
-    o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.node_endpoints = []
     o.unknown_tagged_fields = None
     if n:
-        pos = _tags_VoteResponse_1(o, data, pos, n)
+        pos = _tags_VoteResponse_1(o, data, pos, n, budget)
     return o, pos
 
 

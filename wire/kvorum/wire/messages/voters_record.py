@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -163,7 +165,7 @@ class VotersRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_VotersRecordKRaftVersionFeature_0(data: bytes, pos: int, count: int) -> tuple[list[VotersRecordKRaftVersionFeature], int]:
+def _read_VotersRecordKRaftVersionFeature_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VotersRecordKRaftVersionFeature], int]:
     found: list[VotersRecordKRaftVersionFeature] = []
     for _ in range(count):
         o = new(VotersRecordKRaftVersionFeature)
@@ -171,7 +173,7 @@ def _read_VotersRecordKRaftVersionFeature_0(data: bytes, pos: int, count: int) -
         pos += 5
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -185,7 +187,7 @@ def _write_VotersRecordKRaftVersionFeature_0(items: Iterable[VotersRecordKRaftVe
             write(_pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _read_VotersRecordEndpoint_0(data: bytes, pos: int, count: int) -> tuple[list[VotersRecordEndpoint], int]:
+def _read_VotersRecordEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VotersRecordEndpoint], int]:
     size = len(data)
     found: list[VotersRecordEndpoint] = []
     for _ in range(count):
@@ -212,7 +214,7 @@ def _read_VotersRecordEndpoint_0(data: bytes, pos: int, count: int) -> tuple[lis
         pos += 3
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -234,7 +236,7 @@ def _write_VotersRecordEndpoint_0(items: Iterable[VotersRecordEndpoint], write: 
             write(_pack_Hx(o.port))
 
 
-def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int) -> tuple[list[VotersRecordVoter], int]:
+def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VotersRecordVoter], int]:
     size = len(data)
     found: list[VotersRecordVoter] = []
     for _ in range(count):
@@ -248,19 +250,23 @@ def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int) -> tuple[list[V
             check_length(-1, pos, size, what="endpoints")
         if n * 5 > size - pos:
             check_length(n * 5, pos, size, what="endpoints")
-        o.endpoints, pos = _read_VotersRecordEndpoint_0(data, pos, n)
-        (o.k_raft_version_feature,), pos = _read_VotersRecordKRaftVersionFeature_0(data, pos, 1)
+        if budget is not None:
+            budget.charge(n * 252, pos)
+        o.endpoints, pos = _read_VotersRecordEndpoint_0(data, pos, n, budget)
+        (o.k_raft_version_feature,), pos = _read_VotersRecordKRaftVersionFeature_0(data, pos, 1, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_VotersRecordVoter_0(items: Iterable[VotersRecordVoter], write: Write, version: int) -> None:
     for o in items:
+        if len(o.voter_directory_id) != 16:
+            not_a_uuid(o.voter_directory_id)
         endpoints_list = o.endpoints
         n = len(endpoints_list) + 1
         if n < 128:
@@ -277,7 +283,7 @@ def _write_VotersRecordVoter_0(items: Iterable[VotersRecordVoter], write: Write,
             write(b"\x00")
 
 
-def _read_VotersRecord_0(data: bytes, pos: int) -> tuple[VotersRecord, int]:
+def _read_VotersRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[VotersRecord, int]:
     size = len(data)
     o = new(VotersRecord)
     o.version, n = _read_hB(data, pos)
@@ -289,12 +295,14 @@ def _read_VotersRecord_0(data: bytes, pos: int) -> tuple[VotersRecord, int]:
         check_length(-1, pos, size, what="voters")
     if n * 27 > size - pos:
         check_length(n * 27, pos, size, what="voters")
-    o.voters, pos = _read_VotersRecordVoter_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 416, pos)
+    o.voters, pos = _read_VotersRecordVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

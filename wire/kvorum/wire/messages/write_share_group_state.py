@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     Message,
     Struct as Fields,
@@ -18,6 +19,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
@@ -263,7 +265,7 @@ class WriteShareGroupStateResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_WriteShareGroupStateRequestStateBatch_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestStateBatch], int]:
+def _read_WriteShareGroupStateRequestStateBatch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestStateBatch], int]:
     found: list[WriteShareGroupStateRequestStateBatch] = []
     for _ in range(count):
         o = new(WriteShareGroupStateRequestStateBatch)
@@ -271,7 +273,7 @@ def _read_WriteShareGroupStateRequestStateBatch_0(data: bytes, pos: int, count: 
         pos += 20
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -285,7 +287,7 @@ def _write_WriteShareGroupStateRequestStateBatch_0(items: Iterable[WriteShareGro
             write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
+def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
     size = len(data)
     found: list[WriteShareGroupStateRequestPartitionData] = []
     for _ in range(count):
@@ -299,13 +301,15 @@ def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="stateBatches")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="stateBatches")
-        o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 244, pos)
+        o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.delivery_complete_count = -1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -327,7 +331,7 @@ def _write_WriteShareGroupStateRequestPartitionData_0(items: Iterable[WriteShare
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
+def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
     size = len(data)
     found: list[WriteShareGroupStateRequestPartitionData] = []
     for _ in range(count):
@@ -341,12 +345,14 @@ def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, coun
             check_length(-1, pos, size, what="stateBatches")
         if n * 20 > size - pos:
             check_length(n * 20, pos, size, what="stateBatches")
-        o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 244, pos)
+        o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -368,7 +374,7 @@ def _write_WriteShareGroupStateRequestPartitionData_1(items: Iterable[WriteShare
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
+def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
     size = len(data)
     found: list[WriteShareGroupStateRequestWriteStateData] = []
     for _ in range(count):
@@ -382,18 +388,22 @@ def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, cou
             check_length(-1, pos, size, what="partitions")
         if n * 22 > size - pos:
             check_length(n * 22, pos, size, what="partitions")
-        o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 324, pos)
+        o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_WriteShareGroupStateRequestWriteStateData_0(items: Iterable[WriteShareGroupStateRequestWriteStateData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -409,7 +419,7 @@ def _write_WriteShareGroupStateRequestWriteStateData_0(items: Iterable[WriteShar
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
+def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
     size = len(data)
     found: list[WriteShareGroupStateRequestWriteStateData] = []
     for _ in range(count):
@@ -423,18 +433,22 @@ def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, cou
             check_length(-1, pos, size, what="partitions")
         if n * 26 > size - pos:
             check_length(n * 26, pos, size, what="partitions")
-        o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 356, pos)
+        o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_WriteShareGroupStateRequestWriteStateData_1(items: Iterable[WriteShareGroupStateRequestWriteStateData], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -450,7 +464,7 @@ def _write_WriteShareGroupStateRequestWriteStateData_1(items: Iterable[WriteShar
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[WriteShareGroupStateRequest, int]:
+def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateRequest, int]:
     size = len(data)
     o = new(WriteShareGroupStateRequest)
     n = data[pos]
@@ -471,12 +485,14 @@ def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int) -> tuple[WriteSha
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -496,7 +512,7 @@ def _write_WriteShareGroupStateRequest_0(o: WriteShareGroupStateRequest, write: 
         write(b"\x00")
 
 
-def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int) -> tuple[WriteShareGroupStateRequest, int]:
+def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateRequest, int]:
     size = len(data)
     o = new(WriteShareGroupStateRequest)
     n = data[pos]
@@ -517,12 +533,14 @@ def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int) -> tuple[WriteSha
         check_length(-1, pos, size, what="topics")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="topics")
-    o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -542,7 +560,7 @@ def _write_WriteShareGroupStateRequest_1(o: WriteShareGroupStateRequest, write: 
         write(b"\x00")
 
 
-def _read_WriteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateResponsePartitionResult], int]:
+def _read_WriteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateResponsePartitionResult], int]:
     size = len(data)
     found: list[WriteShareGroupStateResponsePartitionResult] = []
     for _ in range(count):
@@ -563,7 +581,7 @@ def _read_WriteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, c
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -585,7 +603,7 @@ def _write_WriteShareGroupStateResponsePartitionResult_0(items: Iterable[WriteSh
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, count: int) -> tuple[list[WriteShareGroupStateResponseWriteStateResult], int]:
+def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateResponseWriteStateResult], int]:
     size = len(data)
     found: list[WriteShareGroupStateResponseWriteStateResult] = []
     for _ in range(count):
@@ -599,18 +617,22 @@ def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, 
             check_length(-1, pos, size, what="partitions")
         if n * 8 > size - pos:
             check_length(n * 8, pos, size, what="partitions")
-        o.partitions, pos = _read_WriteShareGroupStateResponsePartitionResult_0(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.partitions, pos = _read_WriteShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
 
 def _write_WriteShareGroupStateResponseWriteStateResult_0(items: Iterable[WriteShareGroupStateResponseWriteStateResult], write: Write, version: int) -> None:
     for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         if n < 128:
@@ -626,7 +648,7 @@ def _write_WriteShareGroupStateResponseWriteStateResult_0(items: Iterable[WriteS
             write(b"\x00")
 
 
-def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[WriteShareGroupStateResponse, int]:
+def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateResponse, int]:
     size = len(data)
     o = new(WriteShareGroupStateResponse)
     n = data[pos]
@@ -638,12 +660,14 @@ def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int) -> tuple[WriteSh
         check_length(-1, pos, size, what="results")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="results")
-    o.results, pos = _read_WriteShareGroupStateResponseWriteStateResult_0(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 220, pos)
+    o.results, pos = _read_WriteShareGroupStateResponseWriteStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from kvorum.wire.primitives import (
+    Budget,
     EMPTY,
     INT32_LAST,
     INT32S_AND_BYTE,
@@ -247,8 +248,9 @@ class WriteTxnMarkersResponse(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarkerTopic], int]:
+def _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarkerTopic], int]:
     size = len(data)
+    few = 17 if budget is None else 0
     found: list[WriteTxnMarkersRequestWritableTxnMarkerTopic] = []
     for _ in range(count):
         o = new(WriteTxnMarkersRequestWritableTxnMarkerTopic)
@@ -263,17 +265,17 @@ def _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data: bytes, pos: int, 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n < 18:
+        if 0 < n <= few:
             start = pos
             pos += 4 * n - 3
             *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
         else:
-            o.partition_indexes, pos = long_int32s(data, pos, n)
+            o.partition_indexes, pos = long_int32s(data, pos, n, budget)
             n = data[pos]
             pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -294,7 +296,7 @@ def _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(items: Iterable[WriteT
             write_tags(write, [], o.unknown_tagged_fields)
 
 
-def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
+def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
     size = len(data)
     found: list[WriteTxnMarkersRequestWritableTxnMarker] = []
     for _ in range(count):
@@ -308,13 +310,15 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n, budget)
         o.coordinator_epoch, n = _read_iB(data, pos)
         pos += 5
         o.transaction_version = 0
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -337,7 +341,7 @@ def _write_WriteTxnMarkersRequestWritableTxnMarker_1(items: Iterable[WriteTxnMar
             write(_pack_ix(o.coordinator_epoch))
 
 
-def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
+def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
     size = len(data)
     found: list[WriteTxnMarkersRequestWritableTxnMarker] = []
     for _ in range(count):
@@ -351,12 +355,14 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n, budget)
         o.coordinator_epoch, o.transaction_version, n = _read_ibB(data, pos)
         pos += 6
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -379,7 +385,7 @@ def _write_WriteTxnMarkersRequestWritableTxnMarker_2(items: Iterable[WriteTxnMar
             write(_pack_ibx(o.coordinator_epoch, o.transaction_version))
 
 
-def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int) -> tuple[WriteTxnMarkersRequest, int]:
+def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersRequest, int]:
     size = len(data)
     o = new(WriteTxnMarkersRequest)
     n = data[pos]
@@ -391,12 +397,14 @@ def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int) -> tuple[WriteTxnMarke
         check_length(-1, pos, size, what="markers")
     if n * 17 > size - pos:
         check_length(n * 17, pos, size, what="markers")
-    o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 292, pos)
+    o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -412,7 +420,7 @@ def _write_WriteTxnMarkersRequest_1(o: WriteTxnMarkersRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int) -> tuple[WriteTxnMarkersRequest, int]:
+def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersRequest, int]:
     size = len(data)
     o = new(WriteTxnMarkersRequest)
     n = data[pos]
@@ -424,12 +432,14 @@ def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int) -> tuple[WriteTxnMarke
         check_length(-1, pos, size, what="markers")
     if n * 18 > size - pos:
         check_length(n * 18, pos, size, what="markers")
-    o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_2(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 324, pos)
+    o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
@@ -445,7 +455,7 @@ def _write_WriteTxnMarkersRequest_2(o: WriteTxnMarkersRequest, write: Write, ver
         write(b"\x00")
 
 
-def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult], int]:
+def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult], int]:
     found: list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult] = []
     for _ in range(count):
         o = new(WriteTxnMarkersResponseWritableTxnMarkerPartitionResult)
@@ -453,7 +463,7 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes,
         pos += 7
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -467,7 +477,7 @@ def _write_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(items: Iter
             write(_pack_ihx(o.partition_index, o.error_code))
 
 
-def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult], int]:
+def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult], int]:
     size = len(data)
     found: list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult] = []
     for _ in range(count):
@@ -490,12 +500,14 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos
             check_length(-1, pos, size, what="partitions")
         if n * 7 > size - pos:
             check_length(n * 7, pos, size, what="partitions")
-        o.partitions, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -517,7 +529,7 @@ def _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(items: Iterable
             write(b"\x00")
 
 
-def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int, count: int) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerResult], int]:
+def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerResult], int]:
     size = len(data)
     found: list[WriteTxnMarkersResponseWritableTxnMarkerResult] = []
     for _ in range(count):
@@ -531,12 +543,14 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int
             check_length(-1, pos, size, what="topics")
         if n * 3 > size - pos:
             check_length(n * 3, pos, size, what="topics")
-        o.topics, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data, pos, n)
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.topics, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         o.unknown_tagged_fields = None
         if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
         found.append(o)
     return found, pos
 
@@ -558,7 +572,7 @@ def _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(items: Iterable[Writ
             write(b"\x00")
 
 
-def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int) -> tuple[WriteTxnMarkersResponse, int]:
+def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersResponse, int]:
     size = len(data)
     o = new(WriteTxnMarkersResponse)
     n = data[pos]
@@ -570,12 +584,14 @@ def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int) -> tuple[WriteTxnMark
         check_length(-1, pos, size, what="markers")
     if n * 10 > size - pos:
         check_length(n * 10, pos, size, what="markers")
-    o.markers, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data, pos, n)
+    if budget is not None:
+        budget.charge(n * 196, pos)
+    o.markers, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 

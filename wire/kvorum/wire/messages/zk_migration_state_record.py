@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kvorum.wire.primitives import (
+    Budget,
     Message,
     Tags,
     Write,
@@ -45,13 +46,13 @@ class ZkMigrationStateRecord(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-def _read_ZkMigrationStateRecord_0(data: bytes, pos: int) -> tuple[ZkMigrationStateRecord, int]:
+def _read_ZkMigrationStateRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ZkMigrationStateRecord, int]:
     o = new(ZkMigrationStateRecord)
     o.zk_migration_state, n = _read_bB(data, pos)
     pos += 2
     o.unknown_tagged_fields = None
     if n:
-        o.unknown_tagged_fields, pos = read_tags(data, pos, n)
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
     return o, pos
 
 
