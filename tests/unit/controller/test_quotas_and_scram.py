@@ -74,7 +74,8 @@ def test_quotas_are_set_changed_and_removed() -> None:
     assert alter(controller, entry(user, *changes), validate_only=True) == [(0, None)]
     assert controller.last_records == ()
     assert alter(controller, entry(user, *changes)) == [(0, None)]
-    assert [m for m, _ in controller.last_records] == [
+    written_messages = [message for message, _ in controller.last_records]
+    assert written_messages == [
         record("producer_byte_rate", 0.0, remove=True),
         record("request_percentage", 1.5),
     ]
