@@ -1,0 +1,283 @@
+"""Replicas with real directories and real sockets, all in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from kvorum.node.raft import (
+    Address,
+    CommittedBatch,
+    ListenerAddress,
+    LoadedSnapshot,
+    RaftNode,
+    RaftSettings,
+    RaftStoppedError,
+    StaticVoter,
+)
+from kvorum.raft.config import RaftConfig
+from kvorum.storage.files import FileSystem, RealFileSystem
+from kvorum.wire.apis import API_SPECS, request_class
+from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
+from kvorum.wire.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+)
+
+CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
+LISTENER = "CONTROLLER"
+QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59)
+PATIENCE_SECONDS = 20
+QUICK = RaftConfig(election_timeout_ms=150, fetch_timeout_ms=400, request_timeout_ms=1000)
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000
+
+    def wall_ms(self) -> int:
+        return int(time.time() * 1000)
+
+
+@dataclass
+class RecordingListener:
+    """Remembers everything it hears, and wakes who waits for something of it."""
+
+    values: list[bytes] = field(default_factory=list[bytes])
+    next_offset: int = 0
+    epochs_led: list[int] = field(default_factory=list[int])
+    epochs_lost: list[int] = field(default_factory=list[int])
+    leaders: list[tuple[int | None, int]] = field(default_factory=list[tuple[int | None, int]])
+    snapshots: list[int] = field(default_factory=list[int])
+    failures: list[Exception] = field(default_factory=list[Exception])
+    on_gained: Callable[[int], None] = lambda _: None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        self.values = [value for batch in snapshot.values for value in batch]
+        self.next_offset = snapshot.end_offset
+        self.snapshots.append(snapshot.end_offset)
+        self._changed.set()
+
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        for batch in batches:
+            assert batch.base_offset == self.next_offset
+            assert batch.is_control or len(batch.values) == batch.last_offset + 1 - self.next_offset
+            self.values += batch.values
+            self.next_offset = batch.last_offset + 1
+        self._changed.set()
+
+    def on_leadership_gained(self, epoch: int) -> None:
+        self.epochs_led.append(epoch)
+        self.on_gained(epoch)
+        self._changed.set()
+
+    def on_leadership_lost(self, epoch: int) -> None:
+        self.epochs_lost.append(epoch)
+        self._changed.set()
+
+    def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
+        self.leaders.append((leader_id, epoch))
+        self._changed.set()
+
+    def on_failure(self, error: Exception) -> None:
+        self.failures.append(error)
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something that was heard makes `condition` true."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+class QuorumServer:
+    """A socket that answers ApiVersions and hands the quorum's requests to a replica."""
+
+    def __init__(self, keys: Sequence[int] = QUORUM_KEYS) -> None:
+        self.port = 0
+        self.node: RaftNode | None = None
+        self._keys = keys
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def listen(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError, RaftStoppedError):
+                while True:
+                    (size,) = struct.unpack(">i", await reader.readexactly(4))
+                    writer.write(with_size(await self._answer(await reader.readexactly(size))))
+                    await writer.drain()
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _answer(self, frame: bytes) -> bytes:
+        header, body = decode_request_frame(frame)
+        version = header.request_api_version
+        request = request_class(header.request_api_key).decode(bytes(body), version)
+        if isinstance(request, ApiVersionsRequest):
+            response = self._versions()
+        else:
+            if self.node is None:
+                raise RaftStoppedError("nobody is here")
+            response = await self.node.handle_request(
+                request, version=version, listener_name=LISTENER
+            )
+        return encode_response_frame(
+            response, version=version, correlation_id=header.correlation_id
+        )
+
+    def _versions(self) -> ApiVersionsResponse:
+        specs = [API_SPECS[key] for key in self._keys]
+        return ApiVersionsResponse(
+            api_keys=[
+                ApiVersionsResponseApiVersion(spec.key, spec.min_version, spec.max_version)
+                for spec in specs
+            ]
+        )
+
+
+@dataclass
+class Replica:
+    """One replica with its directory, its listener and its socket."""
+
+    node_id: int
+    directory: Path
+    server: QuorumServer
+    can_vote: bool = True
+    config: RaftConfig = QUICK
+    files: FileSystem = field(default_factory=RealFileSystem)
+    static_voters: tuple[StaticVoter, ...] = ()
+    bootstrap_servers: tuple[Address, ...] = ()
+    listener: RecordingListener = field(default_factory=RecordingListener)
+    has_started: bool = False
+    node: RaftNode = field(init=False)
+
+    async def start(self) -> None:
+        """Start on what is in the directory; forget what was heard before."""
+        gained = self.listener.on_gained
+        self.listener = RecordingListener(on_gained=gained)
+        self.node = RaftNode(
+            self._settings(),
+            listener=self.listener,
+            files=self.files,
+            clock=SystemClock(),
+            random=Random(self.node_id),
+        )
+        await self.node.start()
+        self.has_started = True
+        self.server.node = self.node
+
+    def _settings(self) -> RaftSettings:
+        own = (ListenerAddress(LISTENER, "127.0.0.1", self.server.port),) if self.can_vote else ()
+        return RaftSettings(
+            node_id=self.node_id,
+            cluster_id=CLUSTER_ID,
+            directory_id=bytes([self.node_id]) * 16,
+            directory=self.directory / "__cluster_metadata-0",
+            can_vote=self.can_vote,
+            controller_listener=LISTENER,
+            local_listeners=own,
+            static_voters=self.static_voters,
+            bootstrap_servers=self.bootstrap_servers,
+            raft=self.config,
+        )
+
+    async def stop(self) -> None:
+        """Close the replica as a node does that is shut down."""
+        await self.node.close()
+
+    async def until_leading(self) -> None:
+        """Wait until this replica leads, and the first batch of its epoch is committed."""
+        await self.listener.until(lambda: self.node.is_leader and bool(self.listener.epochs_led))
+
+    async def commit(self, *values: bytes) -> int:
+        """Propose records to this leader and wait until they are committed."""
+        last = self.node.propose(values, epoch=self.node.epoch)
+        await self.listener.until(lambda: self.listener.next_offset > last)
+        return last
+
+
+class Lab:
+    """Makes replicas and servers below one folder, and closes whatever is still open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._servers: list[QuorumServer] = []
+        self._replicas: list[Replica] = []
+
+    async def server(self, keys: Sequence[int] = QUORUM_KEYS) -> QuorumServer:
+        """Return a server on a port of its own, with nobody behind it yet."""
+        server = QuorumServer(keys)
+        await server.listen()
+        self._servers.append(server)
+        return server
+
+    async def voter(self, name: str = "voter", node_id: int = 1) -> Replica:
+        """Return a replica that is the one static voter, not started."""
+        server = await self.server()
+        voters = (StaticVoter(node_id, "127.0.0.1", server.port),)
+        return self._add(Replica(node_id, self.folder / name, server, static_voters=voters))
+
+    async def voters(self, count: int) -> list[Replica]:
+        """Return the static voters of one quorum, not started."""
+        servers = [await self.server() for _ in range(count)]
+        voters = tuple(
+            StaticVoter(node_id, "127.0.0.1", server.port)
+            for node_id, server in enumerate(servers, start=1)
+        )
+        return [
+            self._add(
+                Replica(voter.id, self.folder / f"voter-{voter.id}", server, static_voters=voters)
+            )
+            for voter, server in zip(voters, servers, strict=True)
+        ]
+
+    def observer(self, node_id: int, *servers: QuorumServer) -> Replica:
+        """Return a replica that never votes and asks `servers` for the leader, not started."""
+        return self._add(
+            Replica(
+                node_id,
+                self.folder / f"observer-{node_id}",
+                QuorumServer(),
+                can_vote=False,
+                bootstrap_servers=tuple(Address("127.0.0.1", one.port) for one in servers),
+            )
+        )
+
+    async def close(self) -> None:
+        """Stop everything."""
+        for replica in self._replicas:
+            if replica.has_started:
+                await replica.stop()
+        for server in self._servers:
+            await server.close()
+
+    def _add(self, replica: Replica) -> Replica:
+        self._replicas.append(replica)
+        return replica
