@@ -214,11 +214,6 @@ REFUSALS = [
         "Unknown resource type BROKER_LOGGER",
     ),
     Refusal(
-        Resource(TOPIC, "t", [Alter("retention.ms", 7, "5")]),
-        ErrorCode.INVALID_REQUEST,
-        "Unknown operations type 7",
-    ),
-    Refusal(
         Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")]),
         ErrorCode.INVALID_CONFIG,
         "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
@@ -237,6 +232,18 @@ def test_refusals_are_kafkas_and_write_nothing(
 ) -> None:
     (answer,) = alter(controller, case.resource)
     assert answer[2:] == (case.code, case.message)
+    assert written(controller) == []
+
+
+def test_an_operation_that_does_not_exist_fails_the_whole_request(
+    controller: ControllerUnderTest,
+) -> None:
+    answers = alter(
+        controller,
+        Resource(TOPIC, "t", [Alter("retention.ms", 9, "5")]),
+        Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "5")]),
+    )
+    assert answers == [(TOPIC, "t", -1, None), (BROKER, "1", -1, None)]
     assert written(controller) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kvorum.controller.configs.changes import (
     ConfigOperation,
     Operation,
@@ -25,11 +27,19 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
 )
 
+OPERATIONS: Final = frozenset(Operation)
+
 
 def incremental_alter_configs(
     image: MetadataImage, request: IncrementalAlterConfigsRequest, context: ControllerContext
 ) -> ControllerResult[IncrementalAlterConfigsResponse]:
-    """Change each resource on its own: one that is refused does not keep the others back."""
+    """Change each resource on its own: one that is refused does not keep the others back.
+
+    An operation that does not exist is the exception: like Kafka, it fails the whole request.
+    """
+    for wanted in request.resources:
+        if any(config.config_operation not in OPERATIONS for config in wanted.configs):
+            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
     resources, refused = sort_out_resources(request.resources)
     response = IncrementalAlterConfigsResponse(
         responses=[_answer(resource, error) for resource, error in refused]
@@ -57,10 +67,6 @@ def _operations(resource: Resource) -> list[ConfigOperation]:
     """Return what is to be done, one operation a key: the last one of a key counts."""
     operations: dict[str, ConfigOperation] = {}
     for config in resource.configs:
-        if config.config_operation not in list(Operation):
-            raise RequestError(
-                ErrorCode.INVALID_REQUEST, f"Unknown operations type {config.config_operation}"
-            )
         operations[config.name] = ConfigOperation(
             config.name, Operation(config.config_operation), config.value
         )
