@@ -35,7 +35,12 @@ CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
 QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59)
 PATIENCE_SECONDS = 20
-QUICK = RaftConfig(election_timeout_ms=150, fetch_timeout_ms=400, request_timeout_ms=1000)
+QUICK = RaftConfig(
+    election_timeout_ms=150,
+    fetch_timeout_ms=400,
+    request_timeout_ms=1000,
+    shutdown_timeout_ms=1000,
+)
 
 
 class SystemClock:

@@ -156,7 +156,7 @@ class RaftNode:
     @property
     def is_stopped(self) -> bool:
         """Whether the replica does not run: not yet, not any more, or because something failed."""
-        return self._driver is None or self._is_closed or self._driver.is_stopped
+        return self._driver is None or self._driver.is_stopped
 
     @property
     def high_watermark(self) -> int | None:
