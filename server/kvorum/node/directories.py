@@ -114,7 +114,9 @@ def _require_formatted(directories: Iterable[Path], files: FileSystem) -> None:
 
 
 def _verify(found: MetaPropertiesEnsemble, config: NodeConfig) -> None:
-    for error in found.failed_directories.values():
+    for directory, error in found.failed_directories.items():
+        if error.file is None:
+            raise NodeStartError(f"{directory / META_PROPERTIES_FILE}: {error}") from error
         raise error
     found.verify(expected_node_id=config.node_id, at_least_one=True)
     for directory, properties in found.properties.items():

@@ -1,0 +1,80 @@
+"""A client that puts bytes on a socket and looks at what comes back."""
+
+import socket
+import struct
+from types import TracebackType
+from typing import Self, TypeVar
+
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.primitives import Message
+
+TIMEOUT_SECONDS = 10.0
+Response = TypeVar("Response", bound=Message)
+
+
+class RawClient:
+    """One connection; `address` is ``host:port``."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.partition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS)
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send a frame with its size before it."""
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def read_frame(self) -> bytes | None:
+        """Return the next frame, None where the server has closed the connection."""
+        size = self._read(4)
+        return None if size is None else self._read(struct.unpack(">i", size)[0])
+
+    def is_closed(self) -> bool:
+        """Wait until the server closes the connection without a response."""
+        return self.read_frame() is None
+
+    def send(self, request: Message, version: int) -> int:
+        """Send a request and return its correlation id."""
+        self._correlation_id += 1
+        self.send_frame(
+            encode_request_frame(
+                request, version=version, correlation_id=self._correlation_id, client_id="raw"
+            )
+        )
+        return self._correlation_id
+
+    def ask(self, request: Message, kind: type[Response], version: int) -> Response:
+        """Send a request and return the response, whose correlation id must be the same."""
+        correlation_id = self.send(request, version)
+        frame = self.read_frame()
+        assert frame is not None, "the server closed the connection"
+        header, response = decode_response_frame(frame, response_class=kind, version=version)
+        assert header.correlation_id == correlation_id
+        return response
+
+    def _read(self, size: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                chunk = self.socket.recv(size - len(received))
+            except ConnectionResetError:
+                return None
+            if not chunk:
+                return None
+            received += chunk
+        return bytes(received)
