@@ -55,7 +55,7 @@ class KvorumNode:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            self._wait_until(self._listens)
+            self._wait_until(lambda: listens(self.bootstrap_servers))
             with KafkaPythonDriver(self.bootstrap_servers) as driver:
                 self._wait_until(lambda: bool(driver.describe_cluster().brokers))
         except BaseException:
@@ -82,10 +82,12 @@ class KvorumNode:
                 raise AssertionError(f"the node does not serve:\n{self._log.read_text()}")
             time.sleep(0.02)
 
-    def _listens(self) -> bool:
-        host, _, port = self.bootstrap_servers.partition(":")
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            return probe.connect_ex((host, int(port))) == 0
+
+def listens(address: str) -> bool:
+    """Whether somebody accepts connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 def run_kvorum(*arguments: str) -> str:
