@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from immutables import Map
 
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
+from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

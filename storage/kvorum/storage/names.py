@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from kvorum.wire.values import dataclass
 
 METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
@@ -32,6 +31,7 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
+from kvorum.wire.values import dataclass
 
 PASSED_ON = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 

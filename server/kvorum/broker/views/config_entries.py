@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from kvorum.broker.views.config_layers import ConfigLayers, Synonym
 from kvorum.metadata.config_definitions import (
@@ -23,6 +22,7 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.metadata.effective_configs import ConfigSource
+from kvorum.wire.values import dataclass
 
 UNKNOWN_TYPE = 0
 

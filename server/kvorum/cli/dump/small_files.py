@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from crc32c import crc32c
 
@@ -12,6 +12,7 @@ from kvorum.cli.dump.log_text import all_records
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
 from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.values import dataclass
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
@@ -24,6 +23,7 @@ from kvorum.node.config.settings import (
     topic_settings,
 )
 from kvorum.node.config.values import BrokerValues
+from kvorum.wire.values import dataclass
 
 
 class ProcessRole(Enum):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvorum.metadata.config_definitions import (
     HostPort,
     QuorumVoterEntry,
@@ -12,6 +10,7 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.node.config.errors import config_errors
 from kvorum.node.config.values import BrokerValues
+from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +29,7 @@ from kvorum.storage.meta_properties import (
     write_meta_properties,
 )
 from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, draw_directory_id
+from kvorum.wire.values import dataclass
 
 _SOURCE = "format command"
 
