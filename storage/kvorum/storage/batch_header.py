@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
+from kvorum.wire.checksums import crc32c
 
 HEADER_SIZE = 61
 # The length field counts what comes after it: everything but base offset and itself.

@@ -21,8 +21,6 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from crc32c import crc32c
-
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import (
     FileSystem,
@@ -31,6 +29,7 @@ from kvorum.storage.files import (
     read_if_there,
     replace_durably,
 )
+from kvorum.wire.checksums import crc32c
 
 FLUSHED_OFFSET_FILE = "kvorum-flushed-offset"
 _LINE = re.compile(rb"(0 \d{20}) ([0-9a-f]{8})\n")

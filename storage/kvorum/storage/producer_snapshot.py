@@ -9,10 +9,9 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from crc32c import crc32c
-
 from kvorum.storage.files import FileSystem, disk_errors, replace_durably
 from kvorum.storage.names import PRODUCER_SNAPSHOT_SUFFIX, offset_name, parse_offset_name
+from kvorum.wire.checksums import crc32c
 
 _VERSION = 1
 _NO_ENTRIES = struct.pack(">i", 0)

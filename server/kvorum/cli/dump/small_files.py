@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import field
-
-from crc32c import crc32c
+from dataclasses import dataclass, field
 
 from kvorum.cli.dump.log_text import all_records
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
 from kvorum.wire.records import RecordBatch, read_batches
-from kvorum.wire.values import dataclass
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")

@@ -12,8 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import CorruptBatchError, EncodeError
 from kvorum.wire.records.compression import (
     DECOMPRESSED_BYTES_MAX,
