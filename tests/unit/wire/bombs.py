@@ -20,6 +20,9 @@ COSTLY = {
 }  # fmt: skip
 
 
+CHEAP = {"string": "", "bytes": b"", "uuid": bytes(16)}
+
+
 @dataclass(frozen=True, slots=True)
 class Bomb:
     """A message with one long list, at the end of `path`."""
@@ -39,7 +42,7 @@ class Bomb:
         owner: Struct = message
         for field, inner in self.path[:-1]:
             assert inner is not None
-            step = inner()
+            step = cheapest(inner, self.version)
             setattr(owner, field.attribute, [step] if field.kind.startswith("[]") else step)
             owner = step
         field, inner = self.path[-1]
@@ -53,8 +56,8 @@ def element_of(
 ) -> Any:
     if inner is not None:
         return costly(inner, version) if is_costly else cheapest(inner, version)
-    value = COSTLY[field.kind.removeprefix("[]")]
-    return value if is_costly else type(value)()
+    name = field.kind.removeprefix("[]")
+    return COSTLY[name] if is_costly else CHEAP.get(name, 0)
 
 
 def costly(kind: type[Struct], version: int) -> Struct:

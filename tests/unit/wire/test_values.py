@@ -6,12 +6,11 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
-
 from kvorum.wire.lazy_dataclass import lazy_dataclass
-from kvorum.wire.values import dataclass
 
 Decorator = Callable[..., Any]
 BOTH = pytest.mark.parametrize(
