@@ -13,6 +13,7 @@ when to ask again. At most one request is under way at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.metadata import directory_ids
@@ -26,7 +27,6 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
-from kvorum.wire.values import dataclass
 
 STARTING_INTERVAL_MS = 10
 """Between heartbeats of a broker that has yet to catch up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
@@ -25,7 +26,6 @@ from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasResponseEntryData,
 )
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
-from kvorum.wire.values import dataclass
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 FRACTION_MAX: Final = 1e-6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.configs.changes import (
@@ -40,7 +41,6 @@ from kvorum.wire.messages.create_topics import (
 )
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import random_uuid
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from kvorum.controller.limits import check_record_count
@@ -24,7 +24,6 @@ from kvorum.wire.messages.delete_topics import (
 )
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.uuid_text import ZERO_UUID
-from kvorum.wire.values import dataclass
 
 FIRST_VERSION_WITH_DISABLED_CODE: Final = 3
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, unique
 
 from kvorum.metadata.partition import NO_LEADER
-from kvorum.wire.values import dataclass
 
 
 @unique

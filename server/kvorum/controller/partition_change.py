@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kvorum.controller.election import Candidates, Election, elect_leader
 from kvorum.controller.reassignment import Reassignment, complete_reassignment
@@ -16,7 +17,6 @@ from kvorum.metadata.partition import (
 )
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

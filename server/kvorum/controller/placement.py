@@ -10,13 +10,13 @@ same brokers do not follow each other for ever.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvorum.controller.sessions import BrokerSessions
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from random import Random

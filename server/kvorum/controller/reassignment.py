@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

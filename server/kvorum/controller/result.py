@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.wire.values import dataclass
 
 Response_co = TypeVar("Response_co", covariant=True)
 

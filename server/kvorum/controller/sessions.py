@@ -5,10 +5,9 @@ A controller that becomes active starts a new `BrokerSessions` and hands it to e
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.wire.values import dataclass
 
 NEVER_SHUTTING_DOWN = -1
 OFFSET_MAX = 2**63 - 1

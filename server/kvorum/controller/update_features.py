@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.controller.limits import check_record_count
@@ -36,7 +37,6 @@ from kvorum.wire.messages.update_features import (
     UpdateFeaturesResponse,
     UpdateFeaturesResponseUpdatableFeatureResult,
 )
-from kvorum.wire.values import dataclass
 
 
 @unique

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from immutables import Map
 
 from kvorum.metadata.errors import ReplayError
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.uuid_text import uuid_to_text
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

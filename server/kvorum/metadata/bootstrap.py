@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
@@ -13,7 +14,6 @@ from kvorum.metadata.metadata_version import (
 )
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

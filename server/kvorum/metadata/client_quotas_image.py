@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from immutables import Map
 
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
-from kvorum.wire.values import dataclass
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity type and name, sorted by type; a name of None is the type's default."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from immutables import Map
@@ -15,7 +15,6 @@ from kvorum.wire.messages.broker_registration_change_record import BrokerRegistr
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, unique
 
 from immutables import Map
@@ -13,7 +13,6 @@ from kvorum.metadata.config_definitions import (
     TOPIC_CONFIGS,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.values import dataclass
 
 
 @unique

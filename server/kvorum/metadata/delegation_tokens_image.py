@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from immutables import Map
 
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

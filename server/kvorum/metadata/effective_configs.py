@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, unique
 from types import MappingProxyType
 from typing import Final
@@ -16,7 +16,6 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
-from kvorum.wire.values import dataclass
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +15,6 @@ from kvorum.metadata.metadata_version import (
     MINIMUM_METADATA_VERSION,
     MetadataVersion,
 )
-from kvorum.wire.values import dataclass
 
 KRAFT_VERSION_FEATURE: Final = "kraft.version"
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from immutables import Map
 
@@ -18,7 +18,6 @@ from kvorum.metadata.metadata_version import (
     MetadataVersion,
 )
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ changes that never committed means dropping a value.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.client_quotas_image import ClientQuotasImage
@@ -22,7 +22,6 @@ from kvorum.metadata.replay import ImageEditor, OpenTransaction, fold_record
 from kvorum.metadata.scram_image import ScramImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

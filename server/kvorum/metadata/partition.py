@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from kvorum.metadata import directory_ids
 from kvorum.metadata.errors import ReplayError
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
-from kvorum.wire.values import dataclass
 
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -48,7 +48,6 @@ from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from kvorum.metadata.image import MetadataImage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, unique
 
 from immutables import Map
@@ -11,7 +11,6 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
 )
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kvorum.wire.values import dataclass
 
 
 @unique

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from immutables import Map, MapMutation
 
@@ -19,7 +19,6 @@ from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import uuid_to_text
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

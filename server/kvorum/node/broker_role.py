@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.image import MetadataImage
@@ -20,7 +21,6 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from kvorum.wire.values import dataclass
 
 _log = logging.getLogger(__name__)
 

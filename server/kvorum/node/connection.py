@@ -6,12 +6,12 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from kvorum.node.connection_limits import ConnectionLimits
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.raft import Clock
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import MutableSet

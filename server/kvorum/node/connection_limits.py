@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
+from dataclasses import dataclass
 
 from kvorum.node.raft import Clock
-from kvorum.wire.values import dataclass
 
 RESERVED_DESCRIPTORS = 128
 """Kept for the log, snapshots, connections to other nodes and whatever the process opens."""

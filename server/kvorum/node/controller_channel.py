@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,7 +17,6 @@ from kvorum.node.client_connection import (
 from kvorum.node.raft import Address, Clock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 FIRST_RETRY_SECONDS = 0.005
 RETRY_SECONDS_MAX = 0.1

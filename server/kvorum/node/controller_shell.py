@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
@@ -32,7 +32,6 @@ from kvorum.node.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 RECORDS_PER_BATCH_MAX = 10_000
 Answer = TypeVar("Answer")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from kvorum.controller.periodic import (
     elect_preferred_leaders,
@@ -17,7 +18,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller_shell import ControllerShell
 from kvorum.node.errors import NotControllerError
-from kvorum.wire.values import dataclass
 
 FAILURE_PAUSE_SECONDS = 300.0
 """How long a task that failed is left alone, as in Kafka."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 
 from kvorum.metadata.cluster_image import Endpoint
@@ -19,7 +20,6 @@ from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.storage.files import FileSystem
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

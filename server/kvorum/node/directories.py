@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -27,7 +28,6 @@ from kvorum.storage.files import FileSystem
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, load_meta_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
-from kvorum.wire.values import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kvorum.metadata.request_error import RequestError
@@ -25,7 +26,6 @@ from kvorum.wire.messages.api_versions import (
 )
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 Node = TypeVar("Node")
 _log = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from kvorum.storage.files import RealFileSystem, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
-from kvorum.wire.values import dataclass
 
 LOOPBACK = "127.0.0.1"
 BROKER_LISTENER = "PLAINTEXT"

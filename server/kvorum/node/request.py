@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

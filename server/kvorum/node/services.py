@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from kvorum.node.forwarding import Forwarder
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.node.topic_creator import TopicCreator
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from kvorum.node.dispatch import Dispatcher

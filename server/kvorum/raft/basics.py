@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
-
-from kvorum.wire.values import dataclass
 
 
 class OffsetAndEpoch(NamedTuple):

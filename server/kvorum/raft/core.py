@@ -61,7 +61,7 @@ class NotLeadingError(Exception):
 
 
 class RaftCore:
-    """One replica. `log` and `history` say what its directory holds; they are the core's own then."""
+    """One replica; `log` and `history` say what its directory holds, and become its own."""
 
     def __init__(
         self,

@@ -8,16 +8,14 @@ being durable is not in here at all: it comes out of the verb that tells the cor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kvorum.raft.basics import Destination, ElectionRecord, OffsetAndEpoch
 from kvorum.raft.messages import Request, Response
 from kvorum.raft.voter_set import VoterSet
 
 
-@dataclass(frozen=True, slots=True)
-class WriteElection:
+class WriteElection(NamedTuple):
     """Store the election record durably, in the form that belongs to `kraft_version`."""
 
     record: ElectionRecord
@@ -25,8 +23,7 @@ class WriteElection:
     voter_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """Send a request; hand its response, or its failure, back under `number`."""
 
     number: int
@@ -34,25 +31,22 @@ class Send:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Answer the request that came in under `token`."""
 
     token: int
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
-class AppendProposal:
-    """Append the proposed records, `count` of them, as one batch."""
+class AppendProposal(NamedTuple):
+    """Append the proposed records, `record_count` of them, as one batch."""
 
     base_offset: int
     epoch: int
-    count: int
+    record_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendEpochStart:
+class AppendEpochStart(NamedTuple):
     """Append the control batch that begins a leader's epoch.
 
     It holds LEADER_CHANGE and, where `voters` is given, KRAFT_VERSION and KRAFT_VOTERS.
@@ -67,86 +61,74 @@ class AppendEpochStart:
     voters: VoterSet | None
 
 
-@dataclass(frozen=True, slots=True)
-class AppendFetched:
+class AppendFetched(NamedTuple):
     """Append the first `batch_count` batches of the response under `number`."""
 
     number: int
     batch_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateLog:
+class TruncateLog(NamedTuple):
     """Remove everything at `end_offset` and behind."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class BeginDownload:
+class BeginDownload(NamedTuple):
     """Begin to store a snapshot that is fetched; drop one that was being fetched before."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class AppendDownload:
+class AppendDownload(NamedTuple):
     """Add the part of the snapshot that came in the response under `number`."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class DropDownload:
+class DropDownload(NamedTuple):
     """Throw away the snapshot that was being fetched."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstallDownload:
+class InstallDownload(NamedTuple):
     """Check and keep the fetched snapshot, begin the log anew behind it; then tell the core."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """Everything below `high_watermark` is committed."""
 
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipGained:
+class LeadershipGained(NamedTuple):
     """The replica leads, and the first batch of its epoch is committed."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipLost:
+class LeadershipLost(NamedTuple):
     """The replica does not lead `epoch` any more."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged:
+class LeaderChanged(NamedTuple):
     """The leader that the replica knows of, or the epoch, is another one."""
 
     leader_id: int | None
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRefused:
+class PeerRefused(NamedTuple):
     """A peer failed, or said what cannot be right; for the log of the process."""
 
     destination: Destination
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownComplete:
+class ShutdownComplete(NamedTuple):
     """Nothing more is to be waited for before closing."""
 
 
@@ -170,8 +152,7 @@ Effect: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(NamedTuple):
     """What one verb of the core wants done."""
 
     at_once: tuple[Effect, ...] = ()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kvorum.wire.values import dataclass
 
 
 class EpochStart(NamedTuple):

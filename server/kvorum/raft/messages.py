@@ -2,16 +2,16 @@
 
 The shell translates these from and to Kafka's requests; it has checked cluster id and shape before.
 Every response tells which leader and epoch the responder knows, if it got as far as looking.
+Fields are given by name. (Named tuples: to make as many dataclasses would delay every start.)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set import NO_VOTERS, VoterSet
 
 
 class Error(IntEnum):
@@ -30,8 +30,7 @@ class Error(IntEnum):
     UNKNOWN_SERVER_ERROR = -1
 
 
-@dataclass(frozen=True, slots=True)
-class KnownLeader:
+class KnownLeader(NamedTuple):
     """The epoch a replica is in, and the leader and where it listens, as far as it knows."""
 
     epoch: int
@@ -39,8 +38,7 @@ class KnownLeader:
     endpoints: Endpoints = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteRequest:
+class VoteRequest(NamedTuple):
     """Ask for a vote in `epoch`, or, with `is_pre_vote`, whether one would be given.
 
     `log_end` is where the asker's log ends. `voter` is who is asked, None where it is not said.
@@ -53,8 +51,7 @@ class VoteRequest:
     is_pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteResponse:
+class VoteResponse(NamedTuple):
     """Say whether the vote is given."""
 
     error: Error
@@ -62,8 +59,7 @@ class VoteResponse:
     is_granted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochRequest:
+class BeginQuorumEpochRequest(NamedTuple):
     """Tell a voter who leads `epoch`, and where that one listens (nowhere: look it up)."""
 
     epoch: int
@@ -72,16 +68,14 @@ class BeginQuorumEpochRequest:
     endpoints: Endpoints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochResponse:
+class BeginQuorumEpochResponse(NamedTuple):
     """Acknowledge a leader."""
 
     error: Error
     leader: KnownLeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochRequest:
+class EndQuorumEpochRequest(NamedTuple):
     """Tell a voter that the leader of `epoch` has resigned, and who had better come next."""
 
     epoch: int
@@ -90,16 +84,14 @@ class EndQuorumEpochRequest:
     endpoints: Endpoints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochResponse:
+class EndQuorumEpochResponse(NamedTuple):
     """Acknowledge a resignation."""
 
     error: Error
     leader: KnownLeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchRequest:
+class FetchRequest(NamedTuple):
     """Ask for records from `position` on; whatever is below it, the asker has durably.
 
     `replica` is None for readers that are no replicas. `high_watermark` is the asker's: -1 where it
@@ -114,8 +106,7 @@ class FetchRequest:
     high_watermark: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSummary:
+class BatchSummary(NamedTuple):
     """What the core needs to know of one fetched batch; the bytes stay with the shell.
 
     `voters` and `kraft_versions` are the control records of those kinds, with their offsets.
@@ -128,8 +119,7 @@ class BatchSummary:
     kraft_versions: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchResponse:
+class FetchResponse(NamedTuple):
     """Records, or where the asker's log diverges, or the snapshot to fetch instead.
 
     As an answer, `read_from` (with `bytes_max`) is what the shell reads into the response; as a
@@ -147,8 +137,7 @@ class FetchResponse:
     batches: tuple[BatchSummary, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotRequest:
+class FetchSnapshotRequest(NamedTuple):
     """Ask for a part of a snapshot, from the byte `position` on."""
 
     replica: ReplicaKey | None
@@ -158,8 +147,7 @@ class FetchSnapshotRequest:
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotResponse:
+class FetchSnapshotResponse(NamedTuple):
     """A part of a snapshot of `size` bytes; `part_size` bytes of it, which stay with the shell.
 
     As an answer without error, the shell reads `bytes_max` bytes at `position` into the response,
@@ -175,13 +163,11 @@ class FetchSnapshotResponse:
     bytes_max: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumRequest:
+class DescribeQuorumRequest(NamedTuple):
     """Ask the leader how everyone is doing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaProgress:
+class ReplicaProgress(NamedTuple):
     """How far a replica is; ages are in milliseconds before now, None where it never happened."""
 
     key: ReplicaKey
@@ -190,8 +176,7 @@ class ReplicaProgress:
     last_caught_up_age_ms: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumResponse:
+class DescribeQuorumResponse(NamedTuple):
     """The leader's view of the quorum."""
 
     error: Error
@@ -199,11 +184,10 @@ class DescribeQuorumResponse:
     high_watermark: int | None = None
     voters: tuple[ReplicaProgress, ...] = ()
     observers: tuple[ReplicaProgress, ...] = ()
-    voter_endpoints: VoterSet = field(default_factory=VoterSet)
+    voter_endpoints: VoterSet = NO_VOTERS
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFailed:
+class RequestFailed(NamedTuple):
     """No response came: the peer cannot be reached, broke off, or refused the whole request.
 
     `lacks_version` is set where the peer does not speak the request as it would have to be written.

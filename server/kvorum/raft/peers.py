@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvorum.raft.basics import Destination
 from kvorum.raft.messages import Request
-from kvorum.wire.values import dataclass
 
 NEVER = float("inf")
 

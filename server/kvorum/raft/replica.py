@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvorum.raft.basics import Destination, ElectionRecord, Endpoints, ReplicaKey, endpoint_named
@@ -34,7 +35,6 @@ from kvorum.raft.transitions import check_move
 from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
 from kvorum.raft.votes import VoteTally
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from random import Random

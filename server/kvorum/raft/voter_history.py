@@ -6,11 +6,10 @@ the log's own contents, cutting off the log's end takes the changes in it back b
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from kvorum.raft.basics import OffsetAndEpoch
 from kvorum.raft.voter_set import VoterSet
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

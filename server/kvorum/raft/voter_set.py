@@ -99,3 +99,7 @@ class VoterSet:
         mine = {voter.key for voter in self.voters}
         theirs = {voter.key for voter in successor.voters}
         return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
+
+
+NO_VOTERS = VoterSet()
+"""The set of nobody, as where only the configuration or the log could tell."""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from kvorum.node.embedded import EmbeddedNode, prepare_node
+from kvorum.node.process import Node
 
 
 class AsyncCluster:
@@ -76,6 +77,10 @@ class AsyncCluster:
         if self._folder is None:
             raise RuntimeError("the cluster is not started")
         return self._folder
+
+    def node(self, node_id: int) -> Node:
+        """Return a running node, for tests that look inside."""
+        return self._nodes[node_id].node
 
     async def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""

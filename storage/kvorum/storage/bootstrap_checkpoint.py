@@ -9,7 +9,7 @@ form of a snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kvorum.storage.errors import CorruptSnapshotError
@@ -21,7 +21,6 @@ from kvorum.storage.snapshots import RawSnapshotWriter
 from kvorum.wire.errors import DecodeError
 from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.records import read_batches
-from kvorum.wire.values import dataclass
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 _EPOCH = 0

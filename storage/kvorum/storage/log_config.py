@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.wire.values import dataclass
+from dataclasses import dataclass
 
 _DAY_MS = 24 * 60 * 60 * 1000
 

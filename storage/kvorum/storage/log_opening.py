@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from kvorum.storage.epochs import EpochCheckpoint, EpochStart, LeaderEpochs
@@ -13,7 +14,6 @@ from kvorum.storage.producer_snapshot import remove_producer_snapshots
 from kvorum.storage.recovery import TornTail, recover_segments
 from kvorum.storage.segment_list import SegmentList, remove_leftovers
 from kvorum.storage.snapshots import SnapshotStore
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ may lack anything. Messages of errors are Kafka's.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from kvorum.storage.errors import MetaPropertiesError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.storage.java_properties import load_java_properties, store_java_properties
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
-from kvorum.wire.values import dataclass
 
 META_PROPERTIES_FILE = "meta.properties"
 _VERSION_KEY = "version"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -19,7 +19,6 @@ from kvorum.storage.meta_properties import (
     write_meta_properties,
 )
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from kvorum.wire.values import dataclass
+from dataclasses import dataclass
 
 METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"

@@ -8,13 +8,13 @@ who may win an election, so it is never guessed: unreadable or unknown stops the
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from kvorum.storage.errors import CorruptFileError, UnknownVersionError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
-from kvorum.wire.values import dataclass
 
 QUORUM_STATE_FILE = "quorum-state"
 VERSION_MAX = 1

@@ -27,6 +27,7 @@ and changes nothing on disk; a torn tail is cut off and reported.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from kvorum.storage.batch_header import (
@@ -43,7 +44,6 @@ from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import LOG_SUFFIX, parse_offset_name
 from kvorum.storage.segment import Segment
 from kvorum.storage.segment_scan import CHUNK_BYTES, BadBatchError, scan_batches
-from kvorum.wire.values import dataclass
 
 # Zeros this long at the end of a file are blocks that were never written, not a batch's last bytes.
 _ZERO_RUN_MIN = 512

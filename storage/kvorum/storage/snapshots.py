@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from kvorum.storage.errors import MissingSnapshotError, PoisonedError, StorageError
@@ -24,7 +25,6 @@ from kvorum.storage.names import (
     parse_snapshot_name,
     snapshot_name,
 )
-from kvorum.wire.values import dataclass
 
 
 class SnapshotStore:

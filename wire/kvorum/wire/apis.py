@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kvorum.wire.api_table import API_ROWS, MODULES, RECORD_ROWS
-from kvorum.wire.values import dataclass
 
 if TYPE_CHECKING:
     from kvorum.wire.primitives import Message

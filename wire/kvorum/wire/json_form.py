@@ -12,13 +12,13 @@ import base64
 import binascii
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.primitives import Message, Struct
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
-from kvorum.wire.values import dataclass
 
 # The JSON edge: what comes in may be anything, what goes out is for json.dumps.
 Json: TypeAlias = Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from kvorum.broker.views.config_changes import (
     check_broker_name,
     check_broker_values,
 )
+from kvorum.broker.views.logger_changes import check_logger_changes
 from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
@@ -31,7 +33,6 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
-from kvorum.wire.values import dataclass
 
 PASSED_ON = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
@@ -74,12 +75,13 @@ def screen_incremental(
                 if config.config_operation != DELETE and config.value is None
             ),
         )
-        _check_resource(
-            image,
-            resource,
-            [(config.name, config.config_operation, config.value) for config in resource.configs],
-            view,
-        )
+        operations = [
+            (config.name, config.config_operation, config.value) for config in resource.configs
+        ]
+        if resource.resource_type == ResourceType.BROKER_LOGGER:
+            check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
+            return
+        _check_resource(image, resource, operations, view)
 
     refusals = _screen(request.resources, check)
     remaining = IncrementalAlterConfigsRequest(

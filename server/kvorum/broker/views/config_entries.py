@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from kvorum.broker.views.config_layers import ConfigLayers, Synonym
 from kvorum.metadata.config_definitions import (
@@ -22,7 +23,6 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.metadata.effective_configs import ConfigSource
-from kvorum.wire.values import dataclass
 
 UNKNOWN_TYPE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
@@ -12,7 +13,6 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

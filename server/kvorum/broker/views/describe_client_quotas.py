@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from immutables import Map
 
@@ -19,7 +19,6 @@ from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponseEntryData,
     DescribeClientQuotasResponseValueData,
 )
-from kvorum.wire.values import dataclass
 
 ENTITY_TYPES = frozenset({"user", "client-id", "ip"})
 

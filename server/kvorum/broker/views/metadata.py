@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kvorum.broker.views.partitions import (
     NO_NODE,
@@ -28,7 +29,6 @@ from kvorum.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kvorum.wire.uuid_text import ZERO_UUID
-from kvorum.wire.values import dataclass
 
 FIRST_VERSION_WITH_LISTENER_ERROR = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.cli.dump.json_text import json_text
@@ -16,7 +17,6 @@ from kvorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAs
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import Record
-from kvorum.wire.values import dataclass
 
 _NUMBER = struct.Struct(">h")
 _KEY_VERSION = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kvorum.cli.dump.options import DumpOptions
@@ -22,7 +22,6 @@ from kvorum.cli.dump.small_files import (
 )
 from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import parse_snapshot_name
-from kvorum.wire.values import dataclass
 
 _BASE_OFFSET = re.compile(r"[+-]?[0-9]{1,20}")
 _PASSED = "passed sanity check."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.cli.dump.json_text import json_text
@@ -18,7 +19,6 @@ from kvorum.wire.records import (
     decode_control_record,
     read_batches,
 )
-from kvorum.wire.values import dataclass
 
 UNLIMITED_BYTES = 2**31 - 1
 _SEQUENCE_MASK = 0x7FFF_FFFF

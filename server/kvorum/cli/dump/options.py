@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 from kvorum.cli.dump.coordinator_records import (
     GROUP_RECORDS,
@@ -12,7 +13,6 @@ from kvorum.cli.dump.coordinator_records import (
 )
 from kvorum.cli.dump.log_text import UNLIMITED_BYTES, LogDump
 from kvorum.cli.dump.payloads import Decoder, decode_cluster_metadata, decode_text
-from kvorum.wire.values import dataclass
 
 _FLAGS = (
     ("--print-data-log", "print the contents of records"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kvorum.cli.dump.json_text import json_text
 from kvorum.metadata.errors import MetadataError
@@ -13,7 +14,6 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import Record
-from kvorum.wire.values import dataclass
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kvorum.cli.storage_tool.configuration import log_directories
@@ -15,7 +15,6 @@ from kvorum.storage.meta_properties import (
     read_meta_properties,
 )
 from kvorum.wire.uuid_text import uuid_to_text
-from kvorum.wire.values import dataclass
 
 
 @dataclass(slots=True)

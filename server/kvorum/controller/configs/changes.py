@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.controller.configs.validation import ConfigChange, check_changes
@@ -25,7 +26,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.values import dataclass
 
 
 @unique

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from kvorum.controller.settings import ControllerContext
@@ -21,7 +22,6 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.values import dataclass
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 VALUE_LENGTH_MAX: Final = 32_767

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from kvorum.metadata.config_definitions.validators import Validator
-from kvorum.wire.values import dataclass
 
 __all__ = ["ConfigDefinition", "ConfigType", "UpdateMode"]
 

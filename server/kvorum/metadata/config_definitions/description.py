@@ -8,7 +8,7 @@ static ones of the properties file (with the defaults below them).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -29,7 +29,6 @@ from kvorum.metadata.config_definitions.tables import (
 )
 from kvorum.metadata.config_definitions.validators import ConfigValue
 from kvorum.metadata.config_definitions.values import convert_to_text, default_value, parse_value
-from kvorum.wire.values import dataclass
 
 _UNKNOWN_TYPE = 0
 

@@ -7,6 +7,7 @@ value is the parsed one: None, bool, int, float, str or a tuple of str for a lis
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from kvorum.metadata.config_definitions.endpoints import (
     parse_bootstrap_server,
@@ -17,7 +18,6 @@ from kvorum.metadata.config_definitions.java_text import (
     is_java_duration_from_zero,
     java_double_text,
 )
-from kvorum.wire.values import dataclass
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from ipaddress import ip_address
 
 from kvorum.node.config.errors import ConfigError
-from kvorum.wire.values import dataclass
 
 _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)\Z")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters
@@ -16,7 +16,6 @@ from kvorum.node.config.listener import (
     parse_protocol,
 )
 from kvorum.node.config.values import BrokerValues
-from kvorum.wire.values import dataclass
 
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 _PROTOCOL_MAP = "listener.security.protocol.map"

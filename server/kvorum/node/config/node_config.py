@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
@@ -23,7 +24,6 @@ from kvorum.node.config.settings import (
     topic_settings,
 )
 from kvorum.node.config.values import BrokerValues
-from kvorum.wire.values import dataclass
 
 
 class ProcessRole(Enum):

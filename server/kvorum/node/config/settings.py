@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kvorum.metadata.config_definitions import (
     HostPort,
     QuorumVoterEntry,
@@ -10,7 +12,6 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.node.config.errors import config_errors
 from kvorum.node.config.values import BrokerValues
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

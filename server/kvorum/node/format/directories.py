@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +30,6 @@ from kvorum.storage.meta_properties import (
     write_meta_properties,
 )
 from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, draw_directory_id
-from kvorum.wire.values import dataclass
 
 _SOURCE = "format command"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.node.format.errors import FormatError
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
-from kvorum.wire.values import dataclass
 
 _PORT_MAX = 65535
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.node.format.dynamic_voters import DynamicVoter
-from kvorum.wire.values import dataclass
 
 
 def _no_levels() -> Mapping[str, int]:

@@ -9,12 +9,12 @@ import hmac
 import random
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.node.format.errors import FormatError
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kvorum.wire.values import dataclass
 
 _ITERATIONS_DEFAULT = 4096
 _ITERATIONS_MIN = 4096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from kvorum.node.raft.directory import batches_of
@@ -14,7 +15,6 @@ from kvorum.storage.errors import MissingSnapshotError
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.names import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.values import dataclass
 
 STEP_BYTES = 256 * 1024
 """How much of the log is handed over before other work of the event loop gets its turn."""

@@ -243,7 +243,7 @@ class Driver:
         self.applier.remember(
             CommittedBatch(
                 base_offset=effect.base_offset,
-                last_offset=effect.base_offset + effect.count - 1,
+                last_offset=effect.base_offset + effect.record_count - 1,
                 epoch=effect.epoch,
                 append_timestamp_ms=now_ms,
                 values=tuple(values),

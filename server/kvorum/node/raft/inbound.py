@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.translation import (
@@ -25,7 +26,6 @@ from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
-from kvorum.wire.values import dataclass
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 """No answer carries more, whatever is asked for, unless a single batch is bigger."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
-
-from kvorum.wire.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvorum.node.client_connection import (
@@ -33,7 +34,6 @@ from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuor
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
-from kvorum.wire.values import dataclass
 
 _LOG = logging.getLogger(__name__)
 RECONNECT_BACKOFF_MS_MIN = 50

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.log_config import LogConfig
-from kvorum.wire.values import dataclass
 
 
 class Clock(Protocol):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles.role import Role, RoleName
-from kvorum.wire.values import dataclass
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, ReplicaKey
@@ -10,7 +11,6 @@ from kvorum.raft.high_watermark import advanced_high_watermark
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles.role import Role, RoleName
 from kvorum.raft.voter_set import VoterSet
-from kvorum.wire.values import dataclass
 
 
 @dataclass(slots=True)
