@@ -58,6 +58,21 @@ REFUSALS = [
         Resource(TOPIC, "t", [Alter("a", SET, None), Alter("b", APPEND, None)]),
         "Null value not supported for : a, b",
     ),
+    Refusal(Resource(BROKER_LOGGER, "x", []), "Node id must be an integer, but it is: x"),
+    Refusal(Resource(BROKER_LOGGER, "2", []), "Unexpected node id. Expected 1, but received 2"),
+    Refusal(
+        Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
+        "Logger root does not exist!",
+        ErrorCode.INVALID_CONFIG,
+    ),
+    Refusal(
+        Resource(BROKER_LOGGER, "1", [Alter("root", APPEND, "INFO")]),
+        "APPEND operation is not allowed for the BROKER_LOGGER resource",
+    ),
+    Refusal(
+        Resource(BROKER_LOGGER, "1", [Alter("root", 7, "INFO")]),
+        "Unknown operation type 7 is not allowed for the BROKER_LOGGER resource",
+    ),
     Refusal(Resource(BROKER, "x", []), "Node id must be an integer, but it is: x"),
     Refusal(Resource(BROKER, "2", []), "Unexpected broker id, expected 1, but received 2"),
     Refusal(
@@ -96,8 +111,19 @@ REFUSALS = [
 def test_what_a_broker_refuses(case: Refusal) -> None:
     request = IncrementalAlterConfigsRequest(resources=[case.resource])
     screened = screen_incremental(MetadataImage(), request, VIEW)
-    assert (screened.refusals[0].code, screened.refusals[0].message) == (case.code, case.message)
+    refusal = screened.answers[0]
+    assert refusal is not None
+    assert (refusal.code, refusal.message) == (case.code, case.message)
     assert screened.remaining.resources == []
+
+
+def test_a_broker_without_loggers_to_change() -> None:
+    resources = [Resource(BROKER_LOGGER, "1", [])]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    screened = screen_incremental(MetadataImage(), request, VIEW)
+    assert screened.remaining.resources == []
+    whole = reassemble_incremental(request, screened.answers, IncrementalAlterConfigsResponse())
+    assert [(r.error_code, r.error_message) for r in whole.responses] == [(0, None)]
 
 
 def test_what_a_broker_passes_on() -> None:
@@ -108,7 +134,7 @@ def test_what_a_broker_passes_on() -> None:
     ]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
     screened = screen_incremental(MetadataImage(), request, VIEW)
-    assert not screened.refusals
+    assert not screened.answers
     assert screened.remaining == request
 
 
@@ -120,7 +146,8 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
         screened = screen_incremental(
             image, IncrementalAlterConfigsRequest(resources=[change]), VIEW
         )
-        return screened.refusals[0].message if screened.refusals else None
+        refusal = screened.answers.get(0)
+        return refusal.message if refusal else None
 
     assert message(APPEND, "compact") is None
     assert message(SUBTRACT, "compact") is None
@@ -142,7 +169,7 @@ def test_answers_come_in_the_order_of_the_request() -> None:
         ]
     )
     again = "Each resource must appear at most once."
-    whole = reassemble_incremental(request, screened.refusals, response)
+    whole = reassemble_incremental(request, screened.answers, response)
     assert [(r.error_code, r.error_message, r.resource_name) for r in whole.responses] == [
         (42, again, "1"),
         (3, "no topic", "t"),
@@ -168,12 +195,12 @@ def test_the_old_request() -> None:
         ]
     )
     screened = screen_legacy(request, VIEW)
-    assert {index: error.message for index, error in screened.refusals.items()} == {
+    assert {index: error and error.message for index, error in screened.answers.items()} == {
         0: "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
         1: "Unknown resource type 8",
         2: "Null value not supported for : log.retention.ms",
     }
     assert screened.remaining.resources == [request.resources[3]]
     answer = AlterConfigsResponseAlterConfigsResourceResponse(0, None, BROKER, "")
-    whole = reassemble_legacy(request, screened.refusals, AlterConfigsResponse(responses=[answer]))
+    whole = reassemble_legacy(request, screened.answers, AlterConfigsResponse(responses=[answer]))
     assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]

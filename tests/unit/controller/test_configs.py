@@ -210,8 +210,8 @@ REFUSALS = [
     ),
     Refusal(
         Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
-        ErrorCode.INVALID_REQUEST,
-        "Unknown resource type BROKER_LOGGER",
+        ErrorCode.INVALID_CONFIG,
+        "Logger root does not exist!",
     ),
     Refusal(
         Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")]),
@@ -311,6 +311,17 @@ def test_the_old_request_replaces_everything(controller: ControllerUnderTest) ->
         "retention.ms": "5",
         "cleanup.policy": "compact",
     }
+
+
+def test_the_old_request_knows_no_loggers(controller: ControllerUnderTest) -> None:
+    assert replace_all(controller, BROKER_LOGGER, "1", root="INFO") == [
+        (
+            BROKER_LOGGER,
+            "1",
+            ErrorCode.INVALID_REQUEST,
+            "Unexpected resource type BROKER_LOGGER.",
+        )
+    ]
 
 
 def test_the_old_request_may_not_drop_the_clusters_minimum(

@@ -15,10 +15,10 @@ from kvorum.broker.views.config_changes import (
     check_broker_name,
     check_broker_values,
 )
-from kvorum.broker.views.logger_changes import check_logger_changes
 from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.logger_changes import check_logger_changes
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
@@ -55,9 +55,12 @@ Resource = TypeVar("Resource", bound=_Resource)
 
 @dataclass(frozen=True, slots=True)
 class Screened(Generic[Request_co]):
-    """What the broker answers itself, by the place in the request, and what is left to ask for."""
+    """What the broker answers itself, by the place in the request, and what is left to ask for.
 
-    refusals: Mapping[int, RequestError]
+    An answer of None means that all is well and nothing is left to do.
+    """
+
+    answers: Mapping[int, RequestError | None]
     remaining: Request_co
 
 
@@ -66,7 +69,7 @@ def screen_incremental(
 ) -> Screened[IncrementalAlterConfigsRequest]:
     """Sort out what the broker refuses of `request`."""
 
-    def check(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
+    def check(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> bool:
         _check_keys(
             (config.name for config in resource.configs),
             (
@@ -80,20 +83,21 @@ def screen_incremental(
         ]
         if resource.resource_type == ResourceType.BROKER_LOGGER:
             check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
-            return
+            return True
         _check_resource(image, resource, operations, view)
+        return False
 
-    refusals = _screen(request.resources, check)
+    answers = _screen(request.resources, check)
     remaining = IncrementalAlterConfigsRequest(
-        resources=_without(request.resources, refusals), validate_only=request.validate_only
+        resources=_without(request.resources, answers), validate_only=request.validate_only
     )
-    return Screened(refusals, remaining)
+    return Screened(answers, remaining)
 
 
 def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[AlterConfigsRequest]:
     """Sort out what the broker refuses of `request`, which replaces whole configurations."""
 
-    def check(resource: AlterConfigsRequestAlterConfigsResource) -> None:
+    def check(resource: AlterConfigsRequestAlterConfigsResource) -> bool:
         _check_keys(
             (config.name for config in resource.configs),
             (config.name for config in resource.configs if config.value is None),
@@ -104,17 +108,18 @@ def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[Al
             [(config.name, SET, config.value) for config in resource.configs],
             view,
         )
+        return False
 
-    refusals = _screen(request.resources, check)
+    answers = _screen(request.resources, check)
     remaining = AlterConfigsRequest(
-        resources=_without(request.resources, refusals), validate_only=request.validate_only
+        resources=_without(request.resources, answers), validate_only=request.validate_only
     )
-    return Screened(refusals, remaining)
+    return Screened(answers, remaining)
 
 
 def reassemble_incremental(
     request: IncrementalAlterConfigsRequest,
-    refusals: Mapping[int, RequestError],
+    own_answers: Mapping[int, RequestError | None],
     response: IncrementalAlterConfigsResponse,
 ) -> IncrementalAlterConfigsResponse:
     """Return one answer a resource of `request`: the broker's own, or the controller's."""
@@ -124,14 +129,16 @@ def reassemble_incremental(
             IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
                 code, message, resource.resource_type, resource.resource_name
             )
-            for resource, code, message in _answers(request.resources, refusals, response.responses)
+            for resource, code, message in _answers(
+                request.resources, own_answers, response.responses
+            )
         ],
     )
 
 
 def reassemble_legacy(
     request: AlterConfigsRequest,
-    refusals: Mapping[int, RequestError],
+    own_answers: Mapping[int, RequestError | None],
     response: AlterConfigsResponse,
 ) -> AlterConfigsResponse:
     """Return one answer a resource of `request`: the broker's own, or the controller's."""
@@ -141,28 +148,34 @@ def reassemble_legacy(
             AlterConfigsResponseAlterConfigsResourceResponse(
                 code, message, resource.resource_type, resource.resource_name
             )
-            for resource, code, message in _answers(request.resources, refusals, response.responses)
+            for resource, code, message in _answers(
+                request.resources, own_answers, response.responses
+            )
         ],
     )
 
 
 def _screen(
-    resources: Sequence[Resource], check: Callable[[Resource], None]
-) -> Mapping[int, RequestError]:
+    resources: Sequence[Resource], check: Callable[[Resource], bool]
+) -> Mapping[int, RequestError | None]:
+    """Return what the broker answers itself; `check` tells what needs nobody else."""
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    refusals: dict[int, RequestError] = {}
+    answers: dict[int, RequestError | None] = {}
     for index, resource in enumerate(resources):
         try:
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise _invalid_request("Each resource must appear at most once.")
-            check(resource)
+            if check(resource):
+                answers[index] = None
         except RequestError as error:
-            refusals[index] = error
-    return MappingProxyType(refusals)
+            answers[index] = error
+    return MappingProxyType(answers)
 
 
-def _without(resources: Sequence[Resource], refusals: Mapping[int, RequestError]) -> list[Resource]:
-    return [resource for index, resource in enumerate(resources) if index not in refusals]
+def _without(
+    resources: Sequence[Resource], answered: Mapping[int, RequestError | None]
+) -> list[Resource]:
+    return [resource for index, resource in enumerate(resources) if index not in answered]
 
 
 def _check_keys(names: Iterable[str], names_without_value: Iterable[str]) -> None:
@@ -193,15 +206,16 @@ def _check_resource(
 
 def _answers(
     resources: Sequence[Resource],
-    refusals: Mapping[int, RequestError],
+    own_answers: Mapping[int, RequestError | None],
     answers: Iterable[_Answer],
 ) -> Iterable[tuple[Resource, int, str | None]]:
     by_resource = {(answer.resource_type, answer.resource_name): answer for answer in answers}
     for index, resource in enumerate(resources):
-        refusal = refusals.get(index)
         answer = by_resource.get((resource.resource_type, resource.resource_name))
-        if refusal is not None:
-            yield resource, refusal.code, refusal.message
+        if index in own_answers:
+            refusal = own_answers[index]
+            code = ErrorCode.NONE if refusal is None else refusal.code
+            yield resource, code, None if refusal is None else refusal.message
         elif answer is not None:
             yield resource, answer.error_code, answer.error_message
         else:

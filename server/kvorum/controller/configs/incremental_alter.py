@@ -14,7 +14,9 @@ from kvorum.controller.configs.resources import sort_out_resources
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.logger_changes import check_logger_changes
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
@@ -37,10 +39,11 @@ def incremental_alter_configs(
 
     An operation that does not exist is the exception: like Kafka, it fails the whole request.
     """
-    for wanted in request.resources:
+    kept = [resource for resource in request.resources if not _is_logger(resource)]
+    for wanted in kept:
         if any(config.config_operation not in OPERATIONS for config in wanted.configs):
             raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    resources, refused = sort_out_resources(request.resources)
+    resources, refused = sort_out_resources(kept)
     response = IncrementalAlterConfigsResponse(
         responses=[_answer(resource, error) for resource, error in refused]
     )
@@ -58,9 +61,28 @@ def incremental_alter_configs(
             response.responses.append(_answer(resource, None))
         except RequestError as error:
             response.responses.append(_answer(resource, error))
+    response.responses.extend(
+        _logger_answer(resource, context) for resource in request.resources if _is_logger(resource)
+    )
     records.extend(clear_elr_records(image, records))
     check_record_count(records)
     return ControllerResult(response, () if request.validate_only else tuple(records))
+
+
+def _is_logger(resource: Resource) -> bool:
+    """Tell whether `resource` is the log levels of a node, which are not metadata."""
+    return resource.resource_type == ResourceType.BROKER_LOGGER
+
+
+def _logger_answer(
+    resource: Resource, context: ControllerContext
+) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
+    operations = [(c.name, c.config_operation, c.value) for c in resource.configs]
+    try:
+        check_logger_changes(resource.resource_name, operations, node_id=context.settings.node_id)
+    except RequestError as error:
+        return _answer(resource, error)
+    return _answer(resource, None)
 
 
 def _operations(resource: Resource) -> list[ConfigOperation]:

@@ -152,7 +152,9 @@ def _check_resource(
                     raise _invalid_request("Default group resources are not allowed.")
                 validate_group_configs(wanted, broker_texts=static)
             case _:
-                raise _invalid_request(f"Unknown resource type {ResourceType(resource_type).name}")
+                raise _invalid_request(
+                    f"Unexpected resource type {ResourceType(resource_type).name}."
+                )
     except InvalidConfigError as error:
         if error.is_invalid_request:
             raise _invalid_request(error.message) from error

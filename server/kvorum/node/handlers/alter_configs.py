@@ -19,4 +19,4 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     if screened.remaining.resources:
         response = await broker.forwarder.forward(request, screened.remaining)
     assert isinstance(response, AlterConfigsResponse)
-    return reassemble_legacy(body, screened.refusals, response)
+    return reassemble_legacy(body, screened.answers, response)

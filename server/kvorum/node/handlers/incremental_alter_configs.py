@@ -22,4 +22,4 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     if screened.remaining.resources:
         response = await broker.forwarder.forward(request, screened.remaining)
     assert isinstance(response, IncrementalAlterConfigsResponse)
-    return reassemble_incremental(body, screened.refusals, response)
+    return reassemble_incremental(body, screened.answers, response)

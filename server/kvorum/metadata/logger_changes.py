@@ -1,0 +1,41 @@
+"""Changes of log levels: a node that offers no loggers refuses each by its name, as Kafka does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import MappingProxyType
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+NOT_ALLOWED = MappingProxyType(
+    {
+        APPEND: "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        SUBTRACT: "SUBTRACT operation is not allowed for the BROKER_LOGGER resource",
+    }
+)
+
+
+def check_logger_changes(
+    node_name: str, operations: Iterable[tuple[str, int, str | None]], *, node_id: int
+) -> None:
+    """Raise `RequestError` for the first of `operations` (logger, operation, level)."""
+    if not re.fullmatch(r"[+-]?[0-9]+", node_name, re.ASCII):
+        raise _invalid(f"Node id must be an integer, but it is: {node_name}")
+    if int(node_name) != node_id:
+        raise _invalid(f"Unexpected node id. Expected {node_id}, but received {int(node_name)}")
+    for name, operation, _ in operations:
+        if operation in (SET, DELETE):
+            raise RequestError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        raise _invalid(
+            NOT_ALLOWED.get(
+                operation,
+                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource",
+            )
+        )
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
