@@ -16,7 +16,7 @@ def refusal_of(request: Message, error: RequestError, *, version: int) -> Messag
     # Imported here, for a node that never has to refuse anything in this way.
     from kvorum.controller.requests import HANDLERS, error_response  # noqa: PLC0415
 
-    if type(request) in HANDLERS:
+    if request.API_KEY in HANDLERS:
         return error_response(request, error, api_version=version)
     key = request.API_KEY
     if key is None:

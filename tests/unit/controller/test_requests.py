@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.unit.controller.cluster import CLUSTER_ID, ControllerUnderTest, started_cluster
 
 from kvorum.controller.refusals import REFUSALS
-from kvorum.controller.requests import HANDLERS, error_response
+from kvorum.controller.requests import HANDLERS, error_response, handler_of
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.apis import API_SPECS, response_class
+from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -31,16 +33,18 @@ from kvorum.wire.messages.describe_cluster import (
 )
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.primitives import Message
 
 
-@pytest.mark.parametrize("request_class", list(HANDLERS), ids=lambda kind: kind.NAME)
-def test_every_request_can_be_refused_in_every_version(request_class: type[Message]) -> None:
-    assert request_class in REFUSALS
-    request = request_class()
-    key = request.API_KEY
-    assert key is not None
+@pytest.mark.parametrize("key", list(HANDLERS), ids=lambda key: API_SPECS[key].name)
+def test_every_request_is_handled_and_can_be_refused_in_every_version(key: int) -> None:
+    request = request_class(key)()
     assert "controller" in API_SPECS[key].listeners
+    assert annotations_of(handler_of(key)) == [
+        "MetadataImage",
+        request.NAME,
+        "ControllerContext",
+        f"ControllerResult[{response_class(key).NAME}]",
+    ]
     for version in range(request.MIN_VERSION, request.MAX_VERSION + 1):
         error = RequestError(ErrorCode.NOT_CONTROLLER)
         response = error_response(request, error, api_version=version)
@@ -48,8 +52,12 @@ def test_every_request_can_be_refused_in_every_version(request_class: type[Messa
         assert type(response).decode(response.encode(version), version) is not None
 
 
+def annotations_of(function: Callable[..., object]) -> list[str]:
+    return [str(annotation) for annotation in function.__annotations__.values()]
+
+
 def test_what_can_be_refused_can_be_handled() -> None:
-    assert REFUSALS.keys() == HANDLERS.keys()
+    assert {kind.API_KEY for kind in REFUSALS} == set(HANDLERS)
 
 
 def test_a_request_that_is_not_for_the_controller() -> None:
