@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.format import FormatRequest, format_directories, standalone_voters
 from kvorum.node.listener import bind
 from kvorum.node.process import Node
-from kvorum.storage.files import RealFileSystem, replace_durably
+from kvorum.storage.files import FileSystem, RealFileSystem, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
@@ -48,37 +49,48 @@ class EmbeddedNode:
 
 
 def prepare_node(
-    folder: Path, *, broker_port: int | None = None, overrides: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    broker_port: int | None = None,
+    overrides: Mapping[str, str] | None = None,
+    files: FileSystem | None = None,
 ) -> EmbeddedNode:
     """Return a node whose properties and data lie in `folder`; what is there already is used.
 
     Ports are bound at once; a broker port of 0 is chosen by the system, None is the one used
-    before, else chosen. The controller keeps its port, because the log names it. Raises
-    NodeStartError, ConfigError, StorageError.
+    before, else chosen. The controller keeps its port, because the log names it. The node, once it
+    runs, uses `files`. Raises NodeStartError, ConfigError, StorageError.
     """
     file = folder / PROPERTIES_FILE
     before = load_properties(file) if file.exists() else {}
     ports = _known_ports(before)
-    broker = bind(
-        BROKER_LISTENER,
-        LOOPBACK,
-        ports.get(BROKER_LISTENER, 0) if broker_port is None else broker_port,
-    )
-    controller = bind(CONTROLLER_LISTENER, LOOPBACK, ports.get(CONTROLLER_LISTENER, 0))
-    properties = {**before, **_properties(folder, broker, controller), **(overrides or {})}
-    config = NodeConfig.from_properties(properties)
-    if not before:
-        files = RealFileSystem()
-        files.make_directory(folder)
-        text = store_java_properties(properties.items(), comments=[PROPERTIES_COMMENT])
-        replace_durably(files, file, text.encode("latin-1"))
-    _format(config)
+    if broker_port is None:
+        broker_port = ports.get(BROKER_LISTENER, 0)
+    with ExitStack() as undoing:
+        broker = bind(BROKER_LISTENER, LOOPBACK, broker_port)
+        undoing.callback(broker.close)
+        controller = bind(CONTROLLER_LISTENER, LOOPBACK, ports.get(CONTROLLER_LISTENER, 0))
+        undoing.callback(controller.close)
+        properties = {**before, **_properties(folder, broker, controller), **(overrides or {})}
+        config = NodeConfig.from_properties(properties)
+        if not before:
+            _write_properties(file, properties)
+        _format(config)
+        undoing.pop_all()
+    sockets = {BROKER_LISTENER: broker, CONTROLLER_LISTENER: controller}
     return EmbeddedNode(
-        node=Node(config, sockets={BROKER_LISTENER: broker, CONTROLLER_LISTENER: controller}),
+        node=Node(config, sockets=sockets, files=files),
         folder=folder,
         broker_port=_port(broker),
         controller_port=_port(controller),
     )
+
+
+def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
+    files = RealFileSystem()
+    files.make_directory(file.parent)
+    text = store_java_properties(properties.items(), comments=[PROPERTIES_COMMENT])
+    replace_durably(files, file, text.encode("latin-1"))
 
 
 def _properties(folder: Path, broker: socket.socket, controller: socket.socket) -> dict[str, str]:

@@ -13,6 +13,8 @@ from kvorum.node.errors import NodeStartError
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
 SWEEPS_PER_IDLE_TIME = 4
+BACKLOG_MIN = 1024
+"""One thread accepts and answers: while it answers, newcomers have to fit into the queue."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ class ListenerServer:
             self._server = await loop.create_server(
                 lambda: ServerConnection(self._rules, self._connections),
                 sock=bound,
-                backlog=self._backlog,
+                backlog=max(self._backlog, BACKLOG_MIN),
             )
         except OSError as error:
             port = bound.getsockname()[1]

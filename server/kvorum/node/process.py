@@ -23,6 +23,7 @@ from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.node.replica_settings import replica_settings
 from kvorum.node.snapshot_keeper import SnapshotKeeper
+from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, RealFileSystem
 
 _NO_SOCKETS: Sockets = MappingProxyType({})
@@ -163,14 +164,24 @@ class Node:
                 await self._controller.begin_stop()
             if self._keeper is not None:
                 await self._keeper.close()
-            if self._core is not None and self._is_raft_started:
-                self._is_raft_started = False
-                await self._core.raft.close()
+            await self._close_log()
             if self._controller is not None:
                 await self._controller.stop()
         finally:
             self._broker = self._controller = None
             self._resources.close()
+
+    async def _close_log(self) -> None:
+        """Close the log; one that failed before cannot be left clean, and need not be."""
+        if self._core is None or not self._is_raft_started:
+            return
+        self._is_raft_started = False
+        try:
+            await self._core.raft.close()
+        except StorageError as error:
+            if self._failure is None:
+                raise
+            _log.info("The log could not be closed cleanly: %s", error)
 
     def _fail(self, error: Exception) -> None:
         """Note the first failure; whoever runs the node stops it."""

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-
-from kvorum.testing import Cluster
 from tests.unit.node.raw_client import RawClient
 
+from kvorum.testing import Cluster
+from kvorum.testing.pytest_plugin import kvorum_cluster, kvorum_cluster_factory
+
+__all__ = ["broker", "controller", "kvorum_cluster", "kvorum_cluster_factory", "node"]
 FRAME_BYTES_MAX = 1_000_000
 
 

@@ -5,6 +5,8 @@ import struct
 import time
 
 import pytest
+from tests.unit.node.conftest import FRAME_BYTES_MAX
+from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.testing import Cluster
@@ -19,8 +21,6 @@ from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
-from tests.unit.node.conftest import FRAME_BYTES_MAX
-from tests.unit.node.raw_client import RawClient
 
 API_VERSIONS = 18
 METADATA = 3

@@ -1,0 +1,25 @@
+"""A log that a node left behind when it was killed, read by Kafka's own tool."""
+
+from pathlib import Path
+
+import pytest
+from tests.interop.kafka.tools import ToolRunner
+from tests.unit.node.test_kill import kill_again_and_again
+
+pytestmark = pytest.mark.interop
+
+ROUNDS = 3
+LOG = Path("data", "__cluster_metadata-0", "00000000000000000000.log")
+
+
+def test_kafka_dump_log_reads_what_a_killed_node_wrote(
+    tmp_path: Path, kafka_tools: ToolRunner
+) -> None:
+    acknowledged, _ = kill_again_and_again(tmp_path, ROUNDS)
+    dumped = kafka_tools.run(
+        "kafka-dump-log", "--cluster-metadata-decoder", "--files", str(tmp_path / LOG)
+    )
+    assert dumped.exit_code == 0, dumped.stderr
+    assert dumped.stderr == ""
+    for name in acknowledged:
+        assert dumped.stdout.count(f'"data":{{"name":"{name}",') == 1

@@ -1,0 +1,114 @@
+"""Many connections, silent ones, and ones too many."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.node.connection_limits import (
+    RESERVED_DESCRIPTORS,
+    ConnectionLimits,
+    Limits,
+    raise_descriptor_limit,
+    usable_limits,
+)
+from kvorum.testing import Cluster
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+IDLE_CONNECTIONS = 10_000
+SOFTWARE = ApiVersionsRequest("test", "1")
+StartCluster = Callable[..., Cluster]
+
+
+def ask(client: RawClient) -> bool:
+    return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+
+
+def test_idle_connections_do_no_harm(kvorum_cluster_factory: StartCluster) -> None:
+    raise_descriptor_limit()
+    # Both ends of each connection are in this process.
+    count = min(IDLE_CONNECTIONS, usable_limits(total_max=10**9, per_address_max=1).total_max // 2)
+    cluster = kvorum_cluster_factory()
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    with contextlib.ExitStack() as idle:
+        for _ in range(count - 100):
+            idle.enter_context(socket.create_connection((host, int(port)), timeout=10))
+        with RawClient(cluster.bootstrap_servers) as client:
+            started = time.monotonic()
+            assert ask(client)
+            assert time.monotonic() - started < 5
+
+
+def test_connections_too_many_are_refused_and_others_served(
+    kvorum_cluster_factory: StartCluster,
+) -> None:
+    # The broker itself has two connections to the controller, which count as well.
+    cluster = kvorum_cluster_factory(overrides={"max.connections": "12"})
+    with contextlib.ExitStack() as opened:
+        clients = [
+            opened.enter_context(RawClient(cluster.bootstrap_servers)) for _ in range(20)
+        ]
+        alive: list[RawClient] = []
+        for client in clients:
+            with contextlib.suppress(AssertionError, ConnectionError):
+                client.ask(SOFTWARE, ApiVersionsResponse, 3)
+                alive.append(client)
+        assert 5 <= len(alive) <= 10
+        assert all(ask(client) for client in alive)
+    deadline = time.monotonic() + 10
+    while True:
+        with (
+            contextlib.suppress(AssertionError, ConnectionError),
+            RawClient(cluster.bootstrap_servers) as client,
+        ):
+            assert ask(client)
+            return
+        assert time.monotonic() < deadline
+
+
+def test_silent_connections_are_closed(kvorum_cluster_factory: StartCluster) -> None:
+    cluster = kvorum_cluster_factory(overrides={"connections.max.idle.ms": "300"})
+    with RawClient(cluster.bootstrap_servers) as silent:
+        assert silent.is_closed()
+    with RawClient(cluster.bootstrap_servers) as talking:
+        for _ in range(10):
+            assert ask(talking)
+            time.sleep(0.1)
+
+
+class Hands:
+    """A clock that stands where it is put."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Hands()
+    limits = ConnectionLimits(Limits(total_max=3, per_address_max=2), clock)
+    assert [limits.admit("a"), limits.admit("a"), limits.admit("a")] == [True, True, False]
+    assert [limits.admit("b"), limits.admit("b"), limits.admit("c")] == [True, False, False]
+    assert len(caplog.records) == 1
+    limits.release("a")
+    assert limits.total == 2
+    assert limits.admit("c")
+    clock.now_ms = 10_000
+    assert not limits.admit("d")
+    assert "Refused 3 connections" in caplog.records[1].getMessage()
+
+
+def test_the_limit_leaves_descriptors_for_the_rest() -> None:
+    raise_descriptor_limit()
+    found = usable_limits(total_max=2**31 - 1, per_address_max=5)
+    assert found.total_max >= RESERVED_DESCRIPTORS
+    assert usable_limits(total_max=7, per_address_max=5) == Limits(7, 5)

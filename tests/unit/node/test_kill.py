@@ -1,0 +1,139 @@
+"""Killed in the middle of a stream of CreateTopics, again and again, on the same data."""
+
+import contextlib
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.metadata.record_frame import decode_record
+from kvorum.node.embedded import PROPERTIES_FILE
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.records import read_batches
+
+ROUNDS = 50
+SESSION_TIMEOUT_MS = 200
+"""A killed broker may come back when its session is over: soon."""
+STREAM_SECONDS_MAX = 0.08
+SEED = 20_000
+
+
+class Node:
+    """One ``kvorum dev`` that can be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        command = [sys.executable, "-m", "kvorum.cli", "dev", "--json", "--data", str(folder)]
+        command += [] if (folder / PROPERTIES_FILE).exists() else ["--port", "0"]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, self._process.communicate()[1]
+        self.address: str = json.loads(line)["bootstrap_servers"]
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        self._process.kill()
+        self._process.communicate()
+
+    def stop(self) -> int:
+        """End it as an operator would."""
+        self._process.terminate()
+        self._process.communicate()
+        return self._process.returncode
+
+
+def names(round_number: int) -> Iterator[str]:
+    number = 0
+    while True:
+        number += 1
+        yield f"round-{round_number}-topic-{number}"
+
+
+def stream(node: Node, round_number: int, *, seconds: float) -> tuple[set[str], set[str]]:
+    """Create topics until the node is killed; return those acknowledged, and those asked for."""
+    acknowledged: set[str] = set()
+    asked: set[str] = set()
+    until = time.monotonic() + seconds
+    with RawClient(node.address) as client, contextlib.suppress(AssertionError, OSError):
+        for name in names(round_number):
+            if time.monotonic() > until:
+                # The next request is under way when the node dies.
+                client.send(request_for(name), 7)
+                asked.add(name)
+                node.kill()
+                break
+            asked.add(name)
+            response = client.ask(request_for(name), CreateTopicsResponse, 7)
+            if response.topics[0].error_code == ErrorCode.NONE:
+                acknowledged.add(name)
+    return acknowledged, asked
+
+
+def request_for(name: str) -> CreateTopicsRequest:
+    topic = CreateTopicsRequest.CreatableTopic(name, num_partitions=1, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+
+
+def present(node: Node) -> list[str | None]:
+    with RawClient(node.address) as client:
+        return [
+            topic.name for topic in client.ask(MetadataRequest(None), MetadataResponse, 12).topics
+        ]
+
+
+def created(folder: Path) -> Counter[str]:
+    """Count the TopicRecords of each name in the log."""
+    counts: Counter[str] = Counter()
+    for file in sorted((folder / "data" / "__cluster_metadata-0").glob("*.log")):
+        for batch in read_batches(file.read_bytes()):
+            batch.verify()
+            if not batch.is_control:
+                for record in batch.records():
+                    message, _ = decode_record(record.value or b"")
+                    if isinstance(message, TopicRecord):
+                        counts[message.name] += 1
+    return counts
+
+
+def kill_again_and_again(folder: Path, rounds: int) -> tuple[set[str], set[str]]:
+    """Return the topics that were acknowledged, and all that were asked for; check each round."""
+    dice = random.Random(SEED)
+    acknowledged: set[str] = set()
+    asked: set[str] = set()
+    assert Node(folder).stop() == 0
+    with (folder / PROPERTIES_FILE).open("a") as properties:
+        properties.write(f"broker.session.timeout.ms={SESSION_TIMEOUT_MS}\n")
+        properties.write(f"broker.heartbeat.interval.ms={SESSION_TIMEOUT_MS // 4}\n")
+    for number in range(rounds):
+        node = Node(folder)
+        found = present(node)
+        assert acknowledged <= set(found), f"lost before round {number}"
+        assert set(found) <= asked
+        assert len(found) == len(set(found))
+        more, wanted = stream(node, number, seconds=dice.uniform(0, STREAM_SECONDS_MAX))
+        acknowledged |= more
+        asked |= wanted
+    return acknowledged, asked
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_is_there_after_every_kill(tmp_path: Path) -> None:
+    acknowledged, asked = kill_again_and_again(tmp_path, ROUNDS)
+    last = Node(tmp_path)
+    found = present(last)
+    assert last.stop() == 0
+    assert len(acknowledged) > ROUNDS
+    assert acknowledged <= set(found) <= asked
+    assert created(tmp_path) == Counter(found)

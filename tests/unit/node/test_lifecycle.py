@@ -1,0 +1,168 @@
+"""A broker's states, step by step, without a clock or a network."""
+
+import pytest
+
+from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.metadata.cluster_image import Endpoint
+from kvorum.metadata.features import supported_features
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+INTERVAL_MS = 2000
+IDENTITY = BrokerIdentity(
+    node_id=4,
+    cluster_id="some cluster",
+    incarnation_id=bytes(range(16)),
+    listeners=(Endpoint("PLAINTEXT", "here", 9092, 0),),
+    supported_features=supported_features(),
+    rack="r1",
+    directory_ids=(b"\x7f" * 16, b"\x90" * 16),
+    previous_epoch=11,
+)
+VIEW = LocalView(metadata_offset=77, cordoned_directories=())
+REGISTERED = BrokerRegistrationResponse(broker_epoch=42)
+CAUGHT_UP = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True)
+UNFENCED = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False)
+BEHIND = BrokerHeartbeatResponse(is_caught_up=False, is_fenced=True)
+LEAVE_GRANTED = BrokerHeartbeatResponse(should_shut_down=True)
+
+
+def new() -> BrokerLifecycle:
+    return BrokerLifecycle(IDENTITY, heartbeat_interval_ms=INTERVAL_MS, now_ms=0)
+
+
+def running() -> BrokerLifecycle:
+    broker = new()
+    broker.due(VIEW)
+    broker.on_registration(REGISTERED, 0)
+    for answer in (CAUGHT_UP, UNFENCED):
+        broker.due(VIEW)
+        broker.on_heartbeat(answer, 0)
+    assert broker.state == BrokerState.RUNNING
+    return broker
+
+
+def beat(broker: BrokerLifecycle) -> BrokerHeartbeatRequest:
+    request = broker.due(VIEW)
+    assert isinstance(request, BrokerHeartbeatRequest)
+    return request
+
+
+def test_it_registers_with_all_that_it_is() -> None:
+    request = new().due(VIEW)
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert (request.broker_id, request.cluster_id, request.rack) == (4, "some cluster", "r1")
+    assert request.previous_broker_epoch == 11
+    assert [one.port for one in request.listeners] == [9092]
+    assert {one.name: one.max_supported_version for one in request.features}[
+        "metadata.version"
+    ] == 30
+    # Signed, as Kafka sorts them: 0x90… is below zero.
+    assert request.log_dirs == [b"\x90" * 16, b"\x7f" * 16]
+
+
+def test_from_start_to_running() -> None:
+    broker = new()
+    broker.due(VIEW)
+    broker.on_registration(REGISTERED, 5)
+    assert broker.next_due_ms == 5
+
+    first = beat(broker)
+    assert (first.broker_epoch, first.current_metadata_offset) == (42, 77)
+    assert first.want_fence
+    assert first.cordoned_log_dirs is None
+    broker.on_heartbeat(BEHIND, 10)
+    assert broker.state == BrokerState.STARTING
+    assert broker.next_due_ms == 20
+
+    beat(broker)
+    broker.on_heartbeat(CAUGHT_UP, 20)
+    assert broker.state == BrokerState.RECOVERY
+    assert broker.next_due_ms == 20
+
+    ready = beat(broker)
+    assert not ready.want_fence
+    assert ready.cordoned_log_dirs == []
+    broker.on_heartbeat(UNFENCED, 30)
+    assert broker.state == BrokerState.RUNNING
+    assert broker.next_due_ms == 30 + INTERVAL_MS
+
+
+def test_a_refused_registration_is_tried_again_an_interval_later() -> None:
+    broker = new()
+    broker.due(VIEW)
+    refusal = BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    broker.on_registration(refusal, 7)
+    assert not broker.is_registered
+    assert broker.next_due_ms == 7 + INTERVAL_MS
+    assert isinstance(broker.due(VIEW), BrokerRegistrationRequest)
+
+
+def test_a_heartbeat_without_answer_is_tried_again_an_interval_later() -> None:
+    broker = running()
+    beat(broker)
+    broker.on_failure(9)
+    assert broker.next_due_ms == 9 + INTERVAL_MS
+    assert broker.state == BrokerState.RUNNING
+
+
+def test_it_stops_when_the_controller_lets_it() -> None:
+    broker = running()
+    broker.begin_shutdown(100)
+    assert broker.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    assert broker.next_due_ms == 100
+    assert beat(broker).want_shut_down
+    broker.on_heartbeat(UNFENCED, 110)
+    assert broker.next_due_ms == 160
+    beat(broker)
+    broker.on_heartbeat(UNFENCED, 160)
+    assert broker.next_due_ms == 160 + INTERVAL_MS
+    beat(broker)
+    broker.on_heartbeat(LEAVE_GRANTED, 170)
+    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert broker.next_due_ms is None
+
+
+def test_the_wish_to_stop_waits_for_the_heartbeat_under_way() -> None:
+    broker = running()
+    beat(broker)
+    broker.begin_shutdown(50)
+    assert broker.next_due_ms is None
+    broker.on_heartbeat(UNFENCED, 60)
+    assert broker.next_due_ms == 110
+    assert beat(broker).want_shut_down
+
+
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_it_stops_at_once_where_it_never_ran(is_registered: bool) -> None:
+    broker = new()
+    if is_registered:
+        broker.due(VIEW)
+        broker.on_registration(REGISTERED, 0)
+    broker.begin_shutdown(1)
+    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert broker.next_due_ms is None
+
+
+def test_a_late_answer_wakes_nobody_up_again() -> None:
+    broker = running()
+    beat(broker)
+    broker.end()
+    broker.on_heartbeat(UNFENCED, 1)
+    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert broker.next_due_ms is None
+
+
+def test_it_registers_again_as_the_same_incarnation() -> None:
+    broker = running()
+    broker.register_again(500)
+    assert broker.next_due_ms == 500
+    request = broker.due(VIEW)
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert request.incarnation_id == IDENTITY.incarnation_id
+    broker.on_registration(REGISTERED, 510)
+    assert broker.state == BrokerState.RUNNING
