@@ -17,17 +17,21 @@ TOOL_TIMEOUT_S = 60
 # The class behind each script of Kafka's distribution.
 TOOL_CLASSES: Final = MappingProxyType(
     {
+        "kafka-acls": "org.apache.kafka.tools.AclCommand",
         "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
         "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
         "kafka-configs": "kafka.admin.ConfigCommand",
+        "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
         "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+        "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
         "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
         "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
         "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         "kafka-storage": "kafka.tools.StorageTool",
         "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+        "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     }
 )
 
