@@ -42,8 +42,12 @@ def running() -> BrokerLifecycle:
     for answer in (CAUGHT_UP, UNFENCED):
         broker.due(VIEW)
         broker.on_heartbeat(answer, 0)
-    assert broker.state == BrokerState.RUNNING
+    assert state(broker) is BrokerState.RUNNING
     return broker
+
+
+def state(broker: BrokerLifecycle) -> BrokerState:
+    return broker.state
 
 
 def beat(broker: BrokerLifecycle) -> BrokerHeartbeatRequest:
@@ -76,19 +80,19 @@ def test_from_start_to_running() -> None:
     assert first.want_fence
     assert first.cordoned_log_dirs is None
     broker.on_heartbeat(BEHIND, 10)
-    assert broker.state == BrokerState.STARTING
+    assert state(broker) is BrokerState.STARTING
     assert broker.next_due_ms == 20
 
     beat(broker)
     broker.on_heartbeat(CAUGHT_UP, 20)
-    assert broker.state == BrokerState.RECOVERY
+    assert state(broker) is BrokerState.RECOVERY
     assert broker.next_due_ms == 20
 
     ready = beat(broker)
     assert not ready.want_fence
     assert ready.cordoned_log_dirs == []
     broker.on_heartbeat(UNFENCED, 30)
-    assert broker.state == BrokerState.RUNNING
+    assert state(broker) is BrokerState.RUNNING
     assert broker.next_due_ms == 30 + INTERVAL_MS
 
 
@@ -107,13 +111,13 @@ def test_a_heartbeat_without_answer_is_tried_again_an_interval_later() -> None:
     beat(broker)
     broker.on_failure(9)
     assert broker.next_due_ms == 9 + INTERVAL_MS
-    assert broker.state == BrokerState.RUNNING
+    assert state(broker) is BrokerState.RUNNING
 
 
 def test_it_stops_when_the_controller_lets_it() -> None:
     broker = running()
     broker.begin_shutdown(100)
-    assert broker.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    assert state(broker) is BrokerState.PENDING_CONTROLLED_SHUTDOWN
     assert broker.next_due_ms == 100
     assert beat(broker).want_shut_down
     broker.on_heartbeat(UNFENCED, 110)
@@ -123,7 +127,7 @@ def test_it_stops_when_the_controller_lets_it() -> None:
     assert broker.next_due_ms == 160 + INTERVAL_MS
     beat(broker)
     broker.on_heartbeat(LEAVE_GRANTED, 170)
-    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert state(broker) is BrokerState.SHUTTING_DOWN
     assert broker.next_due_ms is None
 
 
@@ -144,7 +148,7 @@ def test_it_stops_at_once_where_it_never_ran(is_registered: bool) -> None:
         broker.due(VIEW)
         broker.on_registration(REGISTERED, 0)
     broker.begin_shutdown(1)
-    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert state(broker) is BrokerState.SHUTTING_DOWN
     assert broker.next_due_ms is None
 
 
@@ -153,7 +157,7 @@ def test_a_late_answer_wakes_nobody_up_again() -> None:
     beat(broker)
     broker.end()
     broker.on_heartbeat(UNFENCED, 1)
-    assert broker.state == BrokerState.SHUTTING_DOWN
+    assert state(broker) is BrokerState.SHUTTING_DOWN
     assert broker.next_due_ms is None
 
 
@@ -165,4 +169,4 @@ def test_it_registers_again_as_the_same_incarnation() -> None:
     assert isinstance(request, BrokerRegistrationRequest)
     assert request.incarnation_id == IDENTITY.incarnation_id
     broker.on_registration(REGISTERED, 510)
-    assert broker.state == BrokerState.RUNNING
+    assert state(broker) is BrokerState.RUNNING
