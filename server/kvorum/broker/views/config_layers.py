@@ -14,6 +14,8 @@ from kvorum.metadata.config_definitions import (
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 
+_LISTENER_PREFIX = "listener.name."
+
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
@@ -57,8 +59,19 @@ class ConfigLayers:
         return found[own[0] :] if own else []
 
     def texts(self) -> dict[str, str]:
-        """Return the explicit value in force of each key that has one."""
-        return {**self.static, **self.cluster, **self.node}
+        """Return the explicit value in force of each key that has one.
+
+        A dynamic key takes away what weaker layers say of its whole family: log.retention.ms that
+        of log.retention.hours too.
+        """
+        merged = dict(self.static)
+        for layer in (self.cluster, self.node):
+            for name in layer:
+                if not name.startswith(_LISTENER_PREFIX):
+                    for relative in broker_synonyms(name):
+                        merged.pop(relative, None)
+            merged |= layer
+        return merged
 
 
 def config_layers(configs: ConfigsImage, *, node_id: int, texts: Mapping[str, str]) -> ConfigLayers:

@@ -3,22 +3,11 @@
 `TOPIC_CONFIGS`, `BROKER_CONFIGS`, `DYNAMIC_ONLY_BROKER_CONFIGS`, `GROUP_CONFIGS` and
 `CLIENT_METRICS_CONFIGS` map a key's name to its `ConfigDefinition`. `parse_value` reads one text;
 the `validate_*` functions check a resource's texts as a whole. Refusals are `InvalidConfigError`
-with Kafka's own message. The `describe_*` functions give what DescribeConfigs answers.
+with Kafka's own message.
 """
 
 from kvorum.metadata.config_definitions.client_metrics_rules import validate_client_metrics_configs
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
-from kvorum.metadata.config_definitions.description import (
-    BrokerLayers,
-    ConfigSource,
-    ConfigSynonym,
-    DescribedConfig,
-    describe_broker,
-    describe_client_metrics,
-    describe_cluster_default,
-    describe_group,
-    describe_topic,
-)
 from kvorum.metadata.config_definitions.endpoints import (
     HostPort,
     QuorumVoterEntry,
@@ -61,13 +50,9 @@ __all__ = [
     "DYNAMIC_ONLY_BROKER_CONFIGS",
     "GROUP_CONFIGS",
     "TOPIC_CONFIGS",
-    "BrokerLayers",
     "ConfigDefinition",
-    "ConfigSource",
-    "ConfigSynonym",
     "ConfigType",
     "ConfigValue",
-    "DescribedConfig",
     "HostPort",
     "InvalidConfigError",
     "QuorumVoterEntry",
@@ -77,11 +62,6 @@ __all__ = [
     "broker_value",
     "convert_to_text",
     "default_value",
-    "describe_broker",
-    "describe_client_metrics",
-    "describe_cluster_default",
-    "describe_group",
-    "describe_topic",
     "group_defaults",
     "group_synonym",
     "parse_all",
