@@ -26,9 +26,10 @@ def refusal_of(request: Message, error: RequestError, *, version: int) -> Messag
     if key is None:
         return None
     response = response_class(key)()
+    # Which fields a response has is known only now: the class came out of a table.
     if not hasattr(response, "error_code"):
         return None
-    response.error_code = int(error.code)
+    setattr(response, "error_code", int(error.code))  # noqa: B010 - no class declares both
     if hasattr(response, "error_message"):
-        response.error_message = error.message
+        setattr(response, "error_message", error.message)  # noqa: B010 - no class declares both
     return response

@@ -35,7 +35,7 @@ class _Filter:
         return self.exact.keys() | self.present
 
     def lets_through(self, entity: Mapping[str, str | None], *, is_strict: bool) -> bool:
-        if is_strict and entity.keys() != self.types:
+        if is_strict and set(entity) != self.types:
             return False
         return self.types <= entity.keys() and all(
             entity[kind] == name for kind, name in self.exact.items()
