@@ -111,9 +111,10 @@ class ListOf:
                 OneOf(self.words).check(name, word)
 
 
-@dataclass(frozen=True, slots=True)
 class NotNull:
     """Any value, as long as there is one."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Refuse a missing value."""
@@ -121,9 +122,10 @@ class NotNull:
             raise invalid_value(name, "null", "entry must be non null")
 
 
-@dataclass(frozen=True, slots=True)
 class NotEmpty:
     """A word that is not empty; it may be missing."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Refuse the empty word."""
@@ -131,9 +133,10 @@ class NotEmpty:
             raise invalid_value(name, "", "String must be non-empty")
 
 
-@dataclass(frozen=True, slots=True)
 class GzipLevel:
     """A gzip level: 1 to 9, or -1 for the library's own choice."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Refuse any other number."""
@@ -146,9 +149,10 @@ class GzipLevel:
         raise invalid_value(name, value_text(value), reason)
 
 
-@dataclass(frozen=True, slots=True)
 class ThrottledReplicas:
     """Pairs ``partition:broker``, or the single word ``*``."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Refuse anything else in the list."""
@@ -162,9 +166,10 @@ class ThrottledReplicas:
         raise invalid_value(name, value_text(value), reason)
 
 
-@dataclass(frozen=True, slots=True)
 class OffsetReset:
     """A share group's start: ``earliest``, ``latest`` or ``by_duration:`` with an ISO duration."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Refuse any other word."""
@@ -181,9 +186,10 @@ class OffsetReset:
         raise invalid_value(name, value, reason)
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumVoters:
     """Entries ``id@host:port`` of a static quorum."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:  # noqa: ARG002 - one signature for all
         """Refuse an entry that cannot be read."""
@@ -191,9 +197,10 @@ class QuorumVoters:
         parse_quorum_voters(value, must_be_routable=False)
 
 
-@dataclass(frozen=True, slots=True)
 class BootstrapServers:
     """Entries ``host:port`` of the controllers to ask first."""
+
+    __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:  # noqa: ARG002 - one signature for all
         """Refuse an entry that cannot be read."""
