@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     if args.controllers != 1 or args.brokers != 1:
         raise UsageError("only 1 controller and 1 broker, in one node, can be run for now")
     # Imported here: `kvorum --help` needs nothing of it.
-    from kvorum.cli.server import set_up_logging  # noqa: PLC0415
-    from kvorum.node.embedded import prepare_node  # noqa: PLC0415
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415
+    from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.embedded import prepare_node  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only by who runs it
 
     set_up_logging(level=30)
     with ExitStack() as cleaning:

@@ -30,13 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the node until SIGTERM or SIGINT; 0 then."""
     # Imported here: `kvorum --help` needs nothing of it.
-    from kvorum.node.config import (  # noqa: PLC0415
+    from kvorum.node.config import (  # noqa: PLC0415 - loaded only by who runs it
         NodeConfig,
         load_properties,
         parse_overrides,
     )
-    from kvorum.node.process import Node  # noqa: PLC0415
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415
+    from kvorum.node.process import Node  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only by who runs it
 
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
