@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvorum.metadata.errors import MetadataError, MetadataParseError
+from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import record_type_name
 from kvorum.spark.errors import DamagedFileError
@@ -86,7 +86,7 @@ def _row(batch: RecordBatch, record: Record) -> RecordRow:
         type=name,
         version=version,
         key_fields={column: value.get(field) for column, field in fields.items()},
-        json=json.dumps(value, separators=(",", ":"), ensure_ascii=False),
+        json=json_text(value),
     )
 
 

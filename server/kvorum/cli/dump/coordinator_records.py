@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kvorum.cli.dump.json_text import json_text
 from kvorum.cli.dump.payloads import Payload
+from kvorum.metadata.json_text import json_text
 from kvorum.wire.apis import message_class
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import Json, to_json

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kvorum.cli.dump.json_text import json_text
 from kvorum.cli.dump.payloads import Decoder
+from kvorum.metadata.json_text import json_text
 from kvorum.wire.errors import BatchTooLargeError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker

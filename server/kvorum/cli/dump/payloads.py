@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kvorum.cli.dump.json_text import json_text
 from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import record_type_name
 from kvorum.wire.errors import WireError
