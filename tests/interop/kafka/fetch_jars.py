@@ -168,7 +168,7 @@ def fetch_with_ivy(wanted: Wanted, target: Path) -> None:
         folder = Path(name)
         (folder / "ivy.xml").write_text(_ivy_module(wanted), encoding="utf-8")
         pattern = f"{target}/[artifact]-[revision].[ext]"
-        properties = [*_trust_properties(folder), *_proxy_properties()]
+        properties = [*trust_properties(folder), *_proxy_properties()]
         main = ["-cp", str(ivy), "org.apache.ivy.Main"]
         resolve = ["-ivy", "ivy.xml", "-cache", "cache", "-confs", "default", "-error"]
         retrieve = ["-types", "jar", "bundle", "-retrieve", pattern]
@@ -200,7 +200,7 @@ def _ivy_module(wanted: Wanted) -> str:
     )
 
 
-def _trust_properties(folder: Path) -> list[str]:
+def trust_properties(folder: Path) -> list[str]:
     """Make Java trust the certificate authorities that this Python trusts.
 
     A runtime with certificates of its own knows nothing of an authority that the system was given,
