@@ -15,6 +15,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.describe_acls import DescribeAclsRequest
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.messages.fetch import FetchRequest
@@ -24,6 +25,7 @@ from kvorum.wire.primitives import Message
 
 API_VERSIONS = 18
 METADATA = 3
+DESCRIBE_ACLS = 29
 BROKER_REGISTRATION = 62
 SOFTWARE = ApiVersionsRequest("raw-client", "1.0")
 GARBAGE = {
@@ -143,6 +145,8 @@ def minimal(key: int) -> Message:
     """Return a request that says as little as it can."""
     if key == API_VERSIONS:
         return SOFTWARE
+    if key == DESCRIBE_ACLS:
+        return DescribeAclsRequest(1, None, 1, None, None, 1, 1)
     if key == METADATA:
         return MetadataRequest(topics=[])
     return request_class(key)()

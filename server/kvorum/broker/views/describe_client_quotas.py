@@ -52,7 +52,7 @@ def describe_client_quotas(
         for entity, values in sorted(image.client_quotas.entities.items(), key=_by_name)
         if wanted.lets_through(dict(entity), is_strict=request.strict)
     ]
-    return DescribeClientQuotasResponse(entries=entries, error_message=None)
+    return DescribeClientQuotasResponse(entries=entries)
 
 
 def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData]) -> _Filter:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from kvorum.broker.views.describe_client_quotas import (
     describe_client_quotas,
 )
+from kvorum.metadata.request_error import RequestError
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
 )
 from kvorum.wire.primitives import Message
 
@@ -16,4 +18,9 @@ from kvorum.wire.primitives import Message
 async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Answer out of the broker's own metadata."""
     assert isinstance(request.body, DescribeClientQuotasRequest)
-    return describe_client_quotas(broker.loader.published, request.body)
+    try:
+        return describe_client_quotas(broker.loader.published, request.body)
+    except RequestError as error:
+        return DescribeClientQuotasResponse(
+            error_code=error.code, error_message=error.message, entries=None
+        )

@@ -43,11 +43,11 @@ async def on_controller(request: IncomingRequest, controller: ControllerServices
 def _read_inner(
     envelope: EnvelopeRequest, request: IncomingRequest, controller: ControllerServices
 ) -> IncomingRequest:
+    principal = decode_principal(bytes(envelope.request_principal or b""))
     try:
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
     except ValueError as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
-    principal = decode_principal(bytes(envelope.request_principal or b""))
     assert controller.dispatcher is not None
     inner = controller.dispatcher.read(
         bytes(envelope.request_data),

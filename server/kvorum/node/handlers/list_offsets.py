@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.request import IncomingRequest
@@ -10,7 +13,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
     ListOffsetsResponse,
     ListOffsetsResponseListOffsetsPartitionResponse,
     ListOffsetsResponseListOffsetsTopicResponse,
@@ -18,8 +20,11 @@ from kvorum.wire.messages.list_offsets import (
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_EPOCH = 4
-NO_EPOCH = -1
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
+FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
+    {LATEST: 1, EARLIEST: 1, -3: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
+)
+"""Since when each place that has no time may be asked for."""
 PLACES_OF_AN_EMPTY_LOG = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
 """The others, the time of a record above all, are nowhere in an empty log."""
 
@@ -29,42 +34,43 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     body = request.body
     assert isinstance(body, ListOffsetsRequest)
     topics = broker.loader.published.topics
-    response = ListOffsetsResponse(
-        topics=[_topic(topic, topics, broker.config.node_id) for topic in body.topics]
-    )
-    if request.version < FIRST_VERSION_WITH_EPOCH:
-        for topic in response.topics:
-            for partition in topic.partitions:
-                partition.leader_epoch = NO_EPOCH
-    return response
-
-
-def _topic(
-    topic: ListOffsetsRequestListOffsetsTopic, topics: TopicsImage, node_id: int
-) -> ListOffsetsResponseListOffsetsTopicResponse:
-    known = topics.by_name(topic.name)
-    return ListOffsetsResponseListOffsetsTopicResponse(
-        name=topic.name,
-        partitions=[
-            _partition(
-                asked, known.partitions.get(asked.partition_index) if known else None, node_id
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponseListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _partition(asked, _find(topics, topic.name, asked), broker, request.version)
+                    for asked in topic.partitions
+                ],
             )
-            for asked in topic.partitions
-        ],
+            for topic in body.topics
+        ]
     )
+
+
+def _find(
+    topics: TopicsImage, name: str, asked: ListOffsetsRequestListOffsetsPartition
+) -> PartitionRegistration | None:
+    topic = topics.by_name(name)
+    return None if topic is None else topic.partitions.get(asked.partition_index)
 
 
 def _partition(
     asked: ListOffsetsRequestListOffsetsPartition,
     partition: PartitionRegistration | None,
-    node_id: int,
+    broker: BrokerServices,
+    version: int,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse:
     answer = ListOffsetsResponseListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    if partition is None:
+    place = asked.timestamp
+    if place < 0 and version < FIRST_VERSIONS.get(place, version + 1):
+        answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+    elif partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif partition.leader != node_id:
+    elif partition.leader != broker.config.node_id:
         answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    elif asked.timestamp in PLACES_OF_AN_EMPTY_LOG:
+    elif place in PLACES_OF_AN_EMPTY_LOG:
         answer.offset = 0
-        answer.leader_epoch = partition.leader_epoch
+        if version >= FIRST_VERSION_WITH_EPOCH:
+            answer.leader_epoch = partition.leader_epoch
     return answer
