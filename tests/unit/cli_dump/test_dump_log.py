@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.cli_dump.dump import dump
 
-from kvorum.metadata.json_text import json_text
 from kvorum.cli.dump.payloads import java_text
+from kvorum.metadata.json_text import json_text
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
