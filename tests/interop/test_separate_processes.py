@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,7 @@ class Pair:
         return self._folder / f"{role}.properties"
 
     @contextlib.contextmanager
-    def running(self, role: str, address: str, command: list[str], code: int) -> Iterator[None]:
+    def running(self, role: str, address: str, command: list[str], code: int) -> Generator[None]:
         """Run a process until the end of the block; it must then stop in good order."""
         with (self._folder / f"{role}.log").open("wb") as log:
             process = subprocess.Popen([*command, str(self.file(role))], stdout=log, stderr=log)

@@ -3,11 +3,14 @@
 import random
 import struct
 import time
+from collections.abc import Mapping
+from typing import TypeVar
 
 import pytest
 from tests.unit.node.conftest import FRAME_BYTES_MAX
 from tests.unit.node.raw_client import RawClient
 
+from kvorum.node.dispatch import ServedApi
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.testing import Cluster
 from kvorum.wire.apis import API_SPECS, request_class, response_class
@@ -23,6 +26,7 @@ from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 
+Node = TypeVar("Node")
 API_VERSIONS = 18
 METADATA = 3
 DESCRIBE_ACLS = 29
@@ -152,8 +156,7 @@ def minimal(key: int) -> Message:
     return request_class(key)()
 
 
-def served(apis: object) -> list[tuple[int, int]]:
-    assert hasattr(apis, "values")
+def served(apis: Mapping[int, ServedApi[Node]]) -> list[tuple[int, int]]:
     return [
         (api.key, version)
         for api in apis.values()
