@@ -9,16 +9,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from kvorum.controller.refusals import refusal
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.primitives import Message
-
-if TYPE_CHECKING:
-    from kvorum.controller.refusals import Refuse
 
 Handle: TypeAlias = Callable[[MetadataImage, Message, ControllerContext], ControllerResult[Message]]
 
@@ -68,10 +66,7 @@ def error_response(request: Message, error: RequestError, *, api_version: int) -
 
     This is also what a controller that is not active answers with (NOT_CONTROLLER).
     """
-    refusals: Mapping[type[Message], Refuse] = importlib.import_module(
-        "kvorum.controller.refusals"
-    ).REFUSALS
-    return refusals[type(request)](request, error, api_version)
+    return refusal(request, error, api_version=api_version)
 
 
 def handler_of(api_key: int | None) -> Handle:
