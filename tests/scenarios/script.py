@@ -88,10 +88,9 @@ def execute(simulation: Simulation, command: str, say: Callable[[str], None]) ->
             simulation.settle()
         case ["run", duration]:
             run_for(simulation, int(duration))
-        case ["deliver", route]:
-            simulation.deliver(find(simulation, route))
-        case ["drop", route]:
-            simulation.drop(find(simulation, route))
+        case ["deliver" | "drop" as verb, route]:
+            index = find(simulation, route)
+            simulation.deliver(index) if verb == "deliver" else simulation.drop(index)
         case ["propose", node, count]:
             simulation.propose(int(node), [f"record {i}" for i in range(int(count))])
         case ["show"]:
@@ -103,30 +102,23 @@ def execute(simulation: Simulation, command: str, say: Callable[[str], None]) ->
 
 
 def execute_on_node(simulation: Simulation, verb: str, node_id: int) -> None:
-    node = simulation.nodes[node_id]
-    match verb:
-        case "cut":
-            simulation.cut.add(node_id)
-        case "heal":
-            simulation.cut.discard(node_id)
-        case "hold":
-            node.flushes = False
-        case "release":
-            node.flushes = True
-        case "flush":
-            simulation.flush(node_id)
-        case "crash":
-            simulation.crash(node_id)
-        case "start":
-            simulation.start(node_id)
-        case "snapshot":
-            simulation.make_snapshot(node_id)
-        case "resign":
-            simulation.resign(node_id)
-        case "shutdown":
-            simulation.shut_down(node_id)
-        case _:
-            raise ValueError(f"no such command: {verb}")
+    """Do what a line with a verb and a node says."""
+    verbs: dict[str, Callable[[int], None]] = {
+        "cut": simulation.cut.add,
+        "heal": simulation.cut.discard,
+        "flush": simulation.flush,
+        "crash": simulation.crash,
+        "start": simulation.start,
+        "snapshot": simulation.make_snapshot,
+        "resign": simulation.resign,
+        "shutdown": simulation.shut_down,
+    }
+    if verb in {"hold", "release"}:
+        simulation.nodes[node_id].flushes = verb == "release"
+    elif verb in verbs:
+        verbs[verb](node_id)
+    else:
+        raise ValueError(f"no such command: {verb}")
 
 
 def run_for(simulation: Simulation, duration_ms: int) -> None:

@@ -300,9 +300,7 @@ class Simulation:
         assert not isinstance(message.body, msg.Request)
         self._say(f"{message.sender}>{node.id} {describe(message.body)}")
         node.results[message.number] = message
-        effects = node.core.receive_response(
-            self.now, number=message.number, response=message.body
-        )
+        effects = node.core.receive_response(self.now, number=message.number, response=message.body)
         self._do(node, effects)
         node.results.pop(message.number, None)
 
@@ -386,9 +384,7 @@ class Simulation:
         node.disk.snapshots = {snapshot_id: list(node.download_source)}
         node.committed = list(node.download_source)
         self._say(f"{node.id} installs the snapshot {snapshot_id.offset}")
-        effects = node.core.snapshot_installed(
-            self.now, snapshot_id, voters=None, kraft_version=0
-        )
+        effects = node.core.snapshot_installed(self.now, snapshot_id, voters=None, kraft_version=0)
         self._do(node, effects)
 
     def _commit(self, node: Node, high_watermark: int) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.scenarios.simulation import Simulation
 
 from kvorum.raft.roles import RoleName
-from tests.scenarios.simulation import Simulation
 
 STEPS = 400
 

@@ -30,6 +30,7 @@ from kvorum.wire.messages.api_versions import (
     ApiVersionsResponse,
     ApiVersionsResponseApiVersion,
 )
+from kvorum.wire.primitives import Message
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
@@ -146,7 +147,7 @@ class QuorumServer:
         version = header.request_api_version
         request = request_class(header.request_api_key).decode(bytes(body), version)
         if isinstance(request, ApiVersionsRequest):
-            response = self._versions()
+            response: Message = self._versions()
         else:
             if self.node is None:
                 raise RaftStoppedError("nobody is here")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.golden_data import read_json_lines
 
 from kvorum.node.raft.translation import (
     begin_quorum_epoch,
@@ -26,7 +27,6 @@ from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.primitives import Message
-from tests.golden_data import read_json_lines
 
 LISTENER = "CONTROLLER"
 CLUSTER_IDS = {

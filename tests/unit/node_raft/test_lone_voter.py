@@ -9,11 +9,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.unit.node_raft.cluster import Lab, Replica
 
 from kvorum.node.raft import NotLeaderError, ProposalTooLargeError, RaftStoppedError
 from kvorum.raft import InconsistentStateError
 from kvorum.storage.files import OpenFile, RealFileSystem
-from tests.unit.node_raft.cluster import Lab, Replica
 
 pytestmark = pytest.mark.asyncio
 

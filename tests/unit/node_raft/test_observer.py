@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 
 import pytest
-
 from tests.unit.node_raft.cluster import Lab, Replica
 
 pytestmark = pytest.mark.asyncio

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 
 import pytest
+from tests.unit.node_raft.cluster import PATIENCE_SECONDS, Lab, Replica
 
 from kvorum.node.raft import NotLeaderError, RaftStoppedError
-from tests.unit.node_raft.cluster import PATIENCE_SECONDS, Lab, Replica
 
 pytestmark = pytest.mark.asyncio
 
@@ -45,7 +45,11 @@ async def commit_somewhere(replicas: list[Replica], value: bytes) -> Replica:
 
 async def until_all_have(replicas: list[Replica], values: list[bytes]) -> None:
     for replica in replicas:
-        await replica.listener.until(lambda heard=replica.listener: heard.values == values)
+        await until_it_has(replica, values)
+
+
+async def until_it_has(replica: Replica, values: list[bytes]) -> None:
+    await replica.listener.until(lambda: replica.listener.values == values)
 
 
 async def test_three_voters_elect_one_and_replicate(lab: Lab) -> None:

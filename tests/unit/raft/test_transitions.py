@@ -61,9 +61,7 @@ def make(
                 voted=voted,
             )
         case RoleName.CANDIDATE:
-            return Candidate(
-                epoch, own_key=OWN, tally=tally(is_won=is_won), election_deadline=0
-            )
+            return Candidate(epoch, own_key=OWN, tally=tally(is_won=is_won), election_deadline=0)
         case RoleName.LEADER:
             return Leader(
                 epoch,

@@ -53,9 +53,10 @@ def test_a_change_is_safe_only_if_all_majorities_of_both_sets_meet() -> None:
     for old, new in product(sets, sets):
         is_safe = voters(*old).overlaps_safely(voters(*new))
         if is_safe:
-            assert all(
-                set(one) & set(other) for one in majorities(old) for other in majorities(new)
-            ) or len(set(old) ^ set(new)) == 2
+            assert (
+                all(set(one) & set(other) for one in majorities(old) for other in majorities(new))
+                or len(set(old) ^ set(new)) == 2
+            )
 
 
 def majorities(ids: tuple[int, ...]) -> list[tuple[int, ...]]:
