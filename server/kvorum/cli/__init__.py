@@ -81,7 +81,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             commands.add_parser(name)
             continue
         command = _load(name)
-        description = f"{command.HELP.capitalize()}."
+        description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
         command.configure(commands.add_parser(name, help=command.HELP, description=description))
     return parser
 

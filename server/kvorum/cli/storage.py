@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import Sequence
 
-from kvorum.cli.storage_tool.arguments import UsageError, parse_arguments
+from kvorum.cli.storage_tool.arguments import COMMANDS, UsageError, parse_arguments
 from kvorum.cli.storage_tool.configuration import load_configuration
 from kvorum.cli.storage_tool.format import run_format
 from kvorum.cli.storage_tool.info import print_info
@@ -24,8 +24,10 @@ HELP = "format and inspect the directories of a node"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Take the command line as it is: kafka-storage's own rules for it differ from ours."""
-    parser.usage = (
-        "kvorum storage {info,format,version-mapping,feature-dependencies,random-uuid} ..."
+    parser.usage = f"kvorum storage {{{','.join(COMMANDS)}}} ..."
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(
+        ("commands (each has --help):", *(f"  {name:22}{text}" for name, text in COMMANDS.items()))
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 

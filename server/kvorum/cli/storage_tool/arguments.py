@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import NoReturn
 
 from kvorum.metadata.metadata_version import (
@@ -17,6 +18,15 @@ PROGRAM = "kvorum storage"
 _VERSIONS = (
     f"at least {MINIMUM_METADATA_VERSION.text}, by default "
     f"{LATEST_PRODUCTION_METADATA_VERSION.text}"
+)
+COMMANDS = MappingProxyType(
+    {
+        "info": "show what the directories of a node hold",
+        "format": "format the directories of a node",
+        "version-mapping": "show the feature levels that belong to a metadata.version",
+        "feature-dependencies": "show which features a feature level needs",
+        "random-uuid": "print a random uuid",
+    }
 )
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
 _UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
@@ -61,18 +71,14 @@ def build_parser() -> KafkaStyleParser:
         fromfile_prefix_chars="@",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
-    info = commands.add_parser("info", help="show what the directories of a node hold")
-    _add_config(info)
-    _add_format_options(commands.add_parser("format", help="format the directories of a node"))
-    mapping = commands.add_parser(
-        "version-mapping", help="show the feature levels that belong to a metadata.version"
-    )
+    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    _add_config(added["info"])
+    _add_format_options(added["format"])
+    mapping = added["version-mapping"]
     mapping.add_argument(
         "--release-version", "-r", help=f"the release or metadata.version: {_VERSIONS}"
     )
-    dependencies = commands.add_parser(
-        "feature-dependencies", help="show which features a feature level needs"
-    )
+    dependencies = added["feature-dependencies"]
     dependencies.add_argument(
         "--feature",
         "-f",
@@ -80,7 +86,6 @@ def build_parser() -> KafkaStyleParser:
         required=True,
         help="a feature and its level, such as group.version=1; may be given several times",
     )
-    commands.add_parser("random-uuid", help="print a random uuid")
     return parser
 
 
@@ -90,10 +95,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     A sub-command may be shortened as long as only one begins so.
     """
     parser = build_parser()
-    names = ("info", "format", "version-mapping", "feature-dependencies", "random-uuid")
     words = list(arguments)
     if words:
-        meant = [name for name in names if name.startswith(words[0])]
+        meant = [name for name in COMMANDS if name.startswith(words[0])]
         if len(meant) == 1 and words[0]:
             words[0] = meant[0]
     return parser.parse_args(words)
