@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.connection import Peer
@@ -28,6 +28,8 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 Node = TypeVar("Node")
+Answer: TypeAlias = Message | bytes | None
+"""What a handler gives: a response, a whole response frame of another node, or no response."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ class ServedApi(Generic[Node]):
     min_version: int
     max_version: int
     min_listed: int
-    find_handler: Callable[[], Callable[[IncomingRequest, Node], Awaitable[Message | None]]]
+    find_handler: Callable[[], Callable[[IncomingRequest, Node], Awaitable[Answer]]]
 
 
 class Dispatcher(Generic[Node]):
@@ -61,8 +63,8 @@ class Dispatcher(Generic[Node]):
             response = await self.handle(request)
         except NotControllerError as error:
             response = self._refuse(request, RequestError(ErrorCode.NOT_CONTROLLER, str(error)))
-        if response is None:
-            return None
+        if response is None or isinstance(response, bytes):
+            return response
         return encode_response_frame(
             response, version=request.version, correlation_id=header.correlation_id
         )
@@ -82,7 +84,7 @@ class Dispatcher(Generic[Node]):
             is_forwarded=True,
         )
 
-    async def handle(self, request: IncomingRequest) -> Message | None:
+    async def handle(self, request: IncomingRequest) -> Answer:
         """Return what the handler says; a handler that breaks is answered for, and logged.
 
         Raises CloseConnectionError and NotControllerError: who asked knows what these mean to it.

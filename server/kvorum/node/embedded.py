@@ -25,6 +25,7 @@ CONTROLLER_LISTENER = "CONTROLLER"
 NODE_ID = 1
 PROPERTIES_FILE = "server.properties"
 DATA_DIRECTORY = "data"
+REMEDY = "choose another port"
 PROPERTIES_COMMENT = "An embedded node of kvorum; its controller has to keep its port."
 
 
@@ -67,9 +68,10 @@ def prepare_node(
     if broker_port is None:
         broker_port = ports.get(BROKER_LISTENER, 0)
     with ExitStack() as undoing:
-        broker = bind(BROKER_LISTENER, LOOPBACK, broker_port)
+        broker = bind(BROKER_LISTENER, LOOPBACK, broker_port, remedy=REMEDY)
         undoing.callback(broker.close)
-        controller = bind(CONTROLLER_LISTENER, LOOPBACK, ports.get(CONTROLLER_LISTENER, 0))
+        controller_port = ports.get(CONTROLLER_LISTENER, 0)
+        controller = bind(CONTROLLER_LISTENER, LOOPBACK, controller_port, remedy=REMEDY)
         undoing.callback(controller.close)
         properties = {**before, **_properties(folder, broker, controller), **(overrides or {})}
         config = NodeConfig.from_properties(properties)

@@ -31,14 +31,29 @@ class Forwarder:
     def __init__(self, channel: ControllerChannel) -> None:
         self.channel = channel
 
-    async def forward(self, request: IncomingRequest, body: Message | None = None) -> Message:
-        """Return the controller's response to `request`, or to `body` in its place.
+    async def forward(self, request: IncomingRequest) -> bytes:
+        """Return the whole frame of the controller's response to `request`, as it came.
 
         Raises RequestError where there is none, CloseConnectionError where the controller does not
         take the request's version.
         """
+        return await self._ask(request, request.frame)
+
+    async def forward_changed(self, request: IncomingRequest, body: Message) -> Message:
+        """Return the controller's response to `body`, which takes the place of the request's own.
+
+        Raises as `forward` does.
+        """
+        frame = await self._ask(request, _frame_with(request, body))
+        try:
+            kind = response_class(request.header.request_api_key)
+            return decode_response_frame(frame, response_class=kind, version=request.version)[1]
+        except WireError as error:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+
+    async def _ask(self, request: IncomingRequest, frame: bytes) -> bytes:
         envelope = EnvelopeRequest(
-            request_data=request.frame if body is None else _frame_with(request, body),
+            request_data=frame,
             request_principal=encode_principal(request.principal),
             client_host_address=ipaddress.ip_address(request.client_host.partition("%")[0]).packed,
         )
@@ -54,7 +69,7 @@ class Forwarder:
             )
         if answer.error_code != ErrorCode.NONE or answer.response_data is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return _response_in(answer.response_data, request)
+        return bytes(answer.response_data)
 
 
 def encode_principal(principal: Principal) -> bytes:
@@ -93,11 +108,3 @@ def _frame_with(request: IncomingRequest, body: Message) -> bytes:
         correlation_id=header.correlation_id,
         client_id=header.client_id,
     )
-
-
-def _response_in(data: bytes, request: IncomingRequest) -> Message:
-    try:
-        kind = response_class(request.header.request_api_key)
-        return decode_response_frame(data, response_class=kind, version=request.version)[1]
-    except WireError as error:
-        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from error

@@ -45,7 +45,7 @@ class ListenerServer:
             )
         except OSError as error:
             port = bound.getsockname()[1]
-            reason = _reason(error, port)
+            reason = _reason(error, port, "change 'listeners'")
             raise NodeStartError(f"Cannot listen on {self._rules.listener}: {reason}") from error
         if self._idle_ms_max > 0:
             self._sweeper = loop.create_task(self._sweep())
@@ -73,10 +73,12 @@ class ListenerServer:
                     connection.close(f"idle for {self._idle_ms_max} ms")
 
 
-def bind(name: str, host: str | None, port: int) -> socket.socket:
+def bind(
+    name: str, host: str | None, port: int, *, remedy: str = "change 'listeners'"
+) -> socket.socket:
     """Return a socket bound for the listener called `name`; `host` None is every interface.
 
-    Raises NodeStartError in one line where the address cannot be had.
+    Raises NodeStartError in one line where the address cannot be had; `remedy` is what to do then.
     """
     shown = f"{name}://{host or ''}:{port}"
     try:
@@ -89,10 +91,11 @@ def bind(name: str, host: str | None, port: int) -> socket.socket:
     except socket.gaierror as error:
         raise NodeStartError(
             f"Cannot listen on {shown}: the name {host} is not known here ({error.strerror}). "
-            "Correct 'listeners'"
+            f"Please {remedy}"
         ) from error
     except OSError as error:
-        raise NodeStartError(f"Cannot listen on {shown}: {_reason(error, port)}") from error
+        reason = _reason(error, port, remedy)
+        raise NodeStartError(f"Cannot listen on {shown}: {reason}") from error
 
 
 def _bind_everywhere(port: int) -> socket.socket:
@@ -114,11 +117,11 @@ def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
     return opened
 
 
-def _reason(error: OSError, port: int) -> str:
+def _reason(error: OSError, port: int, remedy: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} is taken by another process. Stop it or change 'listeners'"
+        return f"port {port} is taken by another process. Stop it or {remedy}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return "the address is none of this machine. Correct 'listeners'"
+        return f"the address is none of this machine. Please {remedy}"
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return f"this user may not listen on port {port}. Choose another one in 'listeners'"
+        return f"this user may not listen on port {port}. Please {remedy}"
     return error.strerror or str(error)

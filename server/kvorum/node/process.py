@@ -186,7 +186,6 @@ class Node:
     def _fail(self, error: Exception) -> None:
         """Note the first failure; whoever runs the node stops it."""
         if self._failure is None:
-            _log.critical("Node %d cannot go on: %s", self.config.node_id, error)
             self._failure = NodeFailedError(str(error))
             self._has_failed.set()
 

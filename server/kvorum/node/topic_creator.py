@@ -12,7 +12,6 @@ from kvorum.node.errors import CloseConnectionError
 from kvorum.node.forwarding import Forwarder
 from kvorum.node.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
@@ -50,7 +49,8 @@ class TopicCreator:
 
     async def _create(self, names: list[str], request: IncomingRequest) -> None:
         try:
-            response = await self._forwarder.forward(self._creation(names, request))
+            creation = self._creation(names, request)
+            response = await self._forwarder.forward_changed(creation, creation.body)
         except (RequestError, CloseConnectionError) as error:
             _log.warning("Creating the topics %s automatically failed: %s", ", ".join(names), error)
             return
@@ -81,12 +81,7 @@ class TopicCreator:
         return IncomingRequest(
             header=header,
             body=body,
-            frame=encode_request_frame(
-                body,
-                version=version,
-                correlation_id=header.correlation_id,
-                client_id=header.client_id,
-            ),
+            frame=b"",  # written when it is sent
             listener=request.listener,
             client_host=request.client_host,
             principal=request.principal,

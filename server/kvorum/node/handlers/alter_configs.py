@@ -17,6 +17,6 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     screened = screen_legacy(body, view_of(request, broker))
     response: Message = AlterConfigsResponse()
     if screened.remaining.resources:
-        response = await broker.forwarder.forward(request, screened.remaining)
+        response = await broker.forwarder.forward_changed(request, screened.remaining)
     assert isinstance(response, AlterConfigsResponse)
     return reassemble_legacy(body, screened.answers, response)

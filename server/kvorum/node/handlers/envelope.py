@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.dispatch import Answer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.forwarding import decode_principal
 from kvorum.node.handlers import raft
@@ -31,7 +32,7 @@ async def on_controller(request: IncomingRequest, controller: ControllerServices
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except RequestError as error:
         return EnvelopeResponse(error_code=error.code)
-    if response is None:
+    if response is None or isinstance(response, bytes):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return EnvelopeResponse(
         response_data=encode_response_frame(
@@ -60,7 +61,7 @@ def _read_inner(
     return inner
 
 
-async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Message | None:
+async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Answer:
     """Return the answer; raises NotControllerError where the broker has to look for another."""
     if isinstance(inner.body, DescribeQuorumRequest):
         response = await raft.on_controller(inner, controller)

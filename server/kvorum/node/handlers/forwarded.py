@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
-from kvorum.wire.primitives import Message
 
 
-async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def on_broker(request: IncomingRequest, broker: BrokerServices) -> bytes:
     """Pass the request on as it came."""
     return await broker.forwarder.forward(request)

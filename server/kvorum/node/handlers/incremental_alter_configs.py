@@ -20,6 +20,6 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     screened = screen_incremental(broker.loader.published, body, view_of(request, broker))
     response: Message = IncrementalAlterConfigsResponse()
     if screened.remaining.resources:
-        response = await broker.forwarder.forward(request, screened.remaining)
+        response = await broker.forwarder.forward_changed(request, screened.remaining)
     assert isinstance(response, IncrementalAlterConfigsResponse)
     return reassemble_incremental(body, screened.answers, response)

@@ -16,14 +16,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from kvorum.node.dispatch import ServedApi
+from kvorum.node.dispatch import Answer, ServedApi
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.wire.apis import API_SPECS
-from kvorum.wire.primitives import Message
 
 Node = TypeVar("Node")
-Handler = Callable[[IncomingRequest, Node], Awaitable[Message | None]]
+Handler = Callable[[IncomingRequest, Node], Awaitable[Answer]]
 _Find = Callable[[], Handler[Node]]
 FORWARDED: Final = "forwarded"
 
