@@ -13,6 +13,7 @@ from kvorum.node.errors import NodeStartError
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
 SWEEPS_PER_IDLE_TIME = 4
+PORT_MAX = 65_535
 BACKLOG_MIN = 1024
 """One thread accepts and answers: while it answers, newcomers have to fit into the queue."""
 _log = logging.getLogger(__name__)
@@ -81,6 +82,10 @@ def bind(
     Raises NodeStartError in one line where the address cannot be had; `remedy` is what to do then.
     """
     shown = f"{name}://{host or ''}:{port}"
+    if not 0 <= port <= PORT_MAX:
+        raise NodeStartError(
+            f"Cannot listen on {shown}: there is no port {port}. Correct 'listeners'"
+        )
     try:
         if host is None:
             return _bind_everywhere(port)

@@ -1,0 +1,47 @@
+"""Nodes for the tests of this folder, and Kafka's tools to look at what they wrote."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.conftest import java, kafka_jars, kafka_tools
+from tests.process.combined_node import CombinedNode, format_node
+from tests.process.node_process import NodeProcess
+
+__all__ = ["formatted", "java", "kafka_jars", "kafka_tools", "node", "running", "shared"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the processes keep their bytecode, as those of an installed kvorum do."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        environment.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def formatted(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
+    """A formatted node that never runs: copy it."""
+    return format_node(tmp_path_factory.mktemp("formatted") / "node")
+
+
+@pytest.fixture
+def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+    """A freshly formatted node of the test's own, not running."""
+    return formatted.copy_to(tmp_path / "node")
+
+
+@pytest.fixture
+def running(node: CombinedNode) -> Iterator[NodeProcess]:
+    """The test's own node, running."""
+    with node.process() as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CombinedNode]:
+    """A running node at addresses of its own for tests that leave it alive."""
+    node = format_node(tmp_path_factory.mktemp("shared") / "node")
+    with node.process():
+        yield node

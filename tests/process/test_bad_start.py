@@ -1,0 +1,177 @@
+"""Starts that cannot succeed: one clear line, an exit code, and nothing changed on disk."""
+
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.process.combined_node import OTHER_CLUSTER_ID, CombinedNode, format_node
+from tests.process.node_process import OWN_LINE, Ended
+from tests.process.topics import create, read_topics
+
+from kvorum.wire.error_codes import ErrorCode
+
+META = "meta.properties"
+
+
+def refused(node: CombinedNode) -> str:
+    """Start a node that has to refuse, and return the line that says why."""
+    before = contents(node.data)
+    ended = node.process().run_to_end()
+    assert_one_line(ended)
+    assert contents(node.data) == before, "a start that fails changes nothing"
+    return ended.last_line
+
+
+def assert_one_line(ended: Ended) -> None:
+    """It failed, said so last and once, and threw no traceback at the operator."""
+    assert ended.exit_code == 1
+    own = [line for line in ended.lines if line.startswith(OWN_LINE)]
+    assert own == [ended.last_line]
+    assert not [line for line in ended.lines if "Traceback" in line or "this is a defect" in line]
+
+
+def contents(folder: Path) -> Mapping[str, bytes]:
+    """Return every file but the lock, which any start makes."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != ".lock"
+    }
+
+
+def change(file: Path, **changes: str) -> None:
+    """Put other values into a properties file; ``_`` in a key stands for a dot."""
+    text = file.read_text()
+    for key, value in changes.items():
+        pattern = rf"(?m)^{re.escape(key.replace('_', '.'))}=.*$"
+        text, count = re.subn(pattern, f"{key.replace('_', '.')}={value}", text)
+        assert count == 1
+    file.write_text(text)
+
+
+def test_a_port_that_is_taken(node: CombinedNode) -> None:
+    for port, name in ((node.broker_port, "PLAINTEXT"), (node.controller_port, "CONTROLLER")):
+        with socket.create_server(("127.0.0.1", port)):
+            line = refused(node)
+        assert f"{name}://127.0.0.1:{port}" in line
+        assert "is taken by another process" in line
+    with node.process():
+        assert create(node.broker, "then-it-works") == [ErrorCode.NONE]
+
+
+def test_a_directory_that_was_never_formatted(node: CombinedNode) -> None:
+    (node.data / META).unlink()
+    line = refused(node)
+    assert str(node.data) in line
+    assert "kvorum storage format" in line
+
+
+def test_a_directory_that_does_not_exist(node: CombinedNode) -> None:
+    elsewhere = node.folder / "nowhere"
+    node.configure(log_dirs=str(elsewhere))
+    assert str(elsewhere) in refused(node)
+    assert not elsewhere.exists()
+
+
+def test_the_directory_of_another_node(node: CombinedNode) -> None:
+    node.configure(node_id="7")
+    line = refused(node)
+    assert "7" in line
+    assert "node id" in line
+
+
+def test_directories_of_two_clusters(node: CombinedNode, tmp_path: Path) -> None:
+    other = format_node(tmp_path / "other", OTHER_CLUSTER_ID)
+    node.configure(log_dirs=f"{node.data},{other.data}", metadata_log_dir=str(node.data))
+    line = refused(node)
+    assert "cluster.id" in line
+    assert str(other.data) in line
+
+
+def test_a_directory_that_a_running_node_uses(node: CombinedNode) -> None:
+    with node.process():
+        assert create(node.broker, "before") == [ErrorCode.NONE]
+        addresses = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+        node.configure(listeners=addresses)
+        ended = node.process().run_to_end()
+        assert_one_line(ended)
+        assert f"in {node.data}" in ended.last_line
+        assert "lock" in ended.last_line
+        assert create(node.broker, "after") == [ErrorCode.NONE]
+        assert read_topics(node.broker).keys() == {"before", "after"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "node ID not found"),
+        ("version=7\n", "version"),
+        ("version=1\nnode.id=1\n", "cluster"),
+        ("version=1\nnode.id=one\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n", "node.id"),
+        ("\0\xff\x80 no properties at all \\u12", "meta.properties"),
+    ],
+)
+def test_damaged_identity(node: CombinedNode, text: str, words: str) -> None:
+    (node.data / META).write_text(text, encoding="latin-1")
+    line = refused(node)
+    assert words in line
+    assert str(node.data) in line
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"data_version": 9}', '{"leaderEpoch": "x"}', "\xff"])
+def test_a_damaged_record_of_elections(node: CombinedNode, text: str) -> None:
+    with node.process() as process:
+        process.terminate()
+    election = node.log.parent / "quorum-state"
+    election.write_text(text, encoding="latin-1")
+    assert str(election) in refused(node)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"node.id": "one"}, "one"),
+        ({"node.id": "-1"}, "node.id"),
+        ({"process.roles": "broker,observer"}, "process.roles"),
+        ({"listeners": "PLAINTEXT://127.0.0.1"}, "PLAINTEXT://127.0.0.1"),
+        ({"listeners": "PLAINTEXT://:70000,CONTROLLER://:0"}, "70000"),
+        ({"controller.listener.names": "NOBODY"}, "CONTROLLER"),
+        ({"broker.session.timeout.ms": "9s"}, "9s"),
+        ({"metadata.log.segment.bytes": "0"}, "metadata.log.segment.bytes"),
+        ({"log.dirs": ""}, "log.dirs"),
+        ({"controller.quorum.bootstrap.servers": "nowhere"}, "nowhere"),
+        ({"controller.quorum.bootstrap.servers": "127.0.0.1:70000"}, "70000"),
+        ({"advertised.listeners": "PLAINTEXT://127.0.0.1:70000"}, "70000"),
+    ],
+)
+def test_configuration_that_makes_no_sense(
+    node: CombinedNode, settings: Mapping[str, str], words: str
+) -> None:
+    node.configure(**{key.replace(".", "_"): value for key, value in settings.items()})
+    assert words in refused(node)
+
+
+def test_keys_that_nobody_knows_are_named_and_ignored(node: CombinedNode) -> None:
+    node.configure(no_such_key="1", nor_this="x")
+    with node.process() as process:
+        line = process.wait_for_line("Unknown configuration keys")
+        assert line.count("no.such.key") == line.count("nor.this") == 1
+        assert create(node.broker, "topic") == [ErrorCode.NONE]
+
+
+def test_a_file_that_is_not_there(node: CombinedNode) -> None:
+    node.properties.unlink()
+    assert str(node.properties) in refused(node)
+
+
+def test_a_file_that_is_a_directory(node: CombinedNode) -> None:
+    node.properties.unlink()
+    node.properties.mkdir()
+    assert str(node.properties) in refused(node)
+
+
+def test_a_file_of_random_bytes(node: CombinedNode) -> None:
+    node.properties.write_bytes(bytes(range(256)) * 4)
+    refused(node)

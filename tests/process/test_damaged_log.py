@@ -1,0 +1,82 @@
+"""A log that is not as the node left it: damage stops the node, a torn tail is cut off."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.process.combined_node import CombinedNode
+from tests.process.test_bad_start import refused
+from tests.process.topics import create, read_topics
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import read_batches
+
+NAMES = [f"topic-{number}" for number in range(8)]
+
+
+@pytest.fixture
+def used(node: CombinedNode) -> CombinedNode:
+    """A node with some topics that was killed."""
+    with node.process() as process:
+        for name in NAMES:
+            assert create(node.broker, name) == [ErrorCode.NONE]
+        process.kill()
+    return node
+
+
+def positions(file: Path) -> list[int]:
+    """Return where each batch begins."""
+    return [batch.position for batch in read_batches(file.read_bytes())]
+
+
+def flip(file: Path, position: int) -> None:
+    """Damage one byte."""
+    data = bytearray(file.read_bytes())
+    data[position] ^= 0x10
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+@pytest.mark.parametrize("inside", [8, 70], ids=["its length", "its records"])
+def test_damage_stops_the_node(used: CombinedNode, place: str, inside: int) -> None:
+    starts = positions(used.log)
+    index = {"first": 0, "middle": len(starts) // 2, "last": len(starts) - 1}[place]
+    flip(used.log, starts[index] + inside)
+    line = refused(used)
+    assert str(used.log) in line
+    assert re.search(r"offset \d+", line), "an operator wants to know where"
+    assert re.search(r"Stop the node, keep a copy of", line), "and what to do"
+
+
+def test_a_log_that_was_emptied_stops_the_node(used: CombinedNode) -> None:
+    used.log.write_bytes(b"")
+    assert str(used.log.parent) in refused(used)
+
+
+def test_acknowledged_batches_that_are_gone_stop_the_node(used: CombinedNode) -> None:
+    starts = positions(used.log)
+    used.log.write_bytes(used.log.read_bytes()[: starts[-3]])
+    assert str(used.log) in refused(used)
+
+
+@pytest.mark.parametrize("kind", ["half a batch", "zeros", "a few bytes"])
+def test_a_torn_tail_is_cut_off_and_reported(used: CombinedNode, kind: str) -> None:
+    data = used.log.read_bytes()
+    last = data[positions(used.log)[-1] :]
+    tail = {"half a batch": last[: len(last) // 2], "zeros": bytes(4096), "a few bytes": last[:5]}
+    used.log.write_bytes(data + tail[kind])
+    with used.process() as process:
+        line = process.wait_for_line(str(used.log))
+        assert re.search(rf"\b{len(tail[kind])}\b", line), line
+        assert read_topics(used.broker).keys() == set(NAMES)
+        assert create(used.broker, "after") == [ErrorCode.NONE]
+        process.kill()
+    with used.process():
+        assert read_topics(used.broker).keys() == {*NAMES, "after"}
+
+
+def test_indexes_that_are_damaged_or_gone_are_made_anew(used: CombinedNode) -> None:
+    used.log.with_suffix(".index").write_bytes(b"no index at all")
+    used.log.with_suffix(".timeindex").unlink()
+    with used.process():
+        assert read_topics(used.broker).keys() == set(NAMES)

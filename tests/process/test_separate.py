@@ -1,0 +1,112 @@
+"""A controller and a broker, each in a process of its own, that lose each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.process.combined_node import CLUSTER_ID, OTHER_CLUSTER_ID, lasting_ports
+from tests.process.node_process import QUICK, NodeProcess, run_kvorum, write_properties
+from tests.process.topics import create, is_served, wait_for_topics
+
+from kvorum.wire.error_codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two formatted nodes: 1 is the controller, 2 the broker."""
+
+    controller: NodeProcess
+    broker: NodeProcess
+    broker_address: str
+
+
+def _settings(folder: Path, role: str, own_listener: str, controller: str) -> Mapping[str, str]:
+    return {
+        "process.roles": role,
+        "node.id": "1" if role == "controller" else "2",
+        "controller.quorum.bootstrap.servers": controller,
+        "controller.listener.names": "CONTROLLER",
+        "listeners": own_listener,
+        "advertised.listeners": own_listener,
+        "log.dirs": str(folder / role),
+        "auto.create.topics.enable": "false",
+        **QUICK,
+    }
+
+
+def make_pair(folder: Path, *, broker_cluster_id: str = CLUSTER_ID) -> Pair:
+    """Format the two."""
+    broker, controller = (f"127.0.0.1:{port}" for port in lasting_ports(2))
+    own = {"controller": f"CONTROLLER://{controller}", "broker": f"PLAINTEXT://{broker}"}
+    identities = {
+        "controller": ["--standalone", "--cluster-id", CLUSTER_ID],
+        "broker": ["--no-initial-controllers", "--cluster-id", broker_cluster_id],
+    }
+    for role, identity in identities.items():
+        properties = folder / f"{role}.properties"
+        write_properties(properties, _settings(folder, role, own[role], controller))
+        run_kvorum("storage", "format", "--config", str(properties), *identity)
+    return Pair(
+        NodeProcess(folder / "controller.properties"),
+        NodeProcess(folder / "broker.properties"),
+        broker,
+    )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """A formatted controller and a formatted broker, not running."""
+    return make_pair(tmp_path)
+
+
+def test_what_is_asked_of_the_broker_the_controller_does(pair: Pair) -> None:
+    with pair.controller, pair.broker:
+        assert create(pair.broker_address, "one", "two") == [ErrorCode.NONE] * 2
+        wait_for_topics(pair.broker_address, "one", "two")
+        assert pair.broker.terminate().exit_code == 0
+        with pair.broker:
+            wait_for_topics(pair.broker_address, "one", "two")
+            pair.broker.kill()
+        with pair.broker:
+            wait_for_topics(pair.broker_address, "one", "two")
+            assert create(pair.broker_address, "three") == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "stopped"])
+def test_a_broker_outlives_its_controller(pair: Pair, *, is_killed: bool) -> None:
+    with pair.controller, pair.broker:
+        assert create(pair.broker_address, "before") == [ErrorCode.NONE]
+        if is_killed:
+            pair.controller.kill()
+        else:
+            assert pair.controller.terminate().exit_code == 0
+        assert is_served(pair.broker_address), "what the broker knows it goes on telling"
+        with pair.controller:
+            # Forwarded once the broker has found the controller again.
+            assert create(pair.broker_address, "after") == [ErrorCode.NONE]
+            wait_for_topics(pair.broker_address, "before", "after")
+            assert pair.broker.terminate().exit_code == 0
+
+
+def test_a_broker_may_start_before_its_controller(pair: Pair) -> None:
+    pair.broker.launch()
+    try:
+        pair.broker.wait_for_line("cannot be reached")
+        with pair.controller:
+            pair.broker.wait_for_line("of cluster")
+            assert create(pair.broker_address, "topic") == [ErrorCode.NONE]
+    finally:
+        pair.broker.kill()
+
+
+def test_a_broker_of_another_cluster_is_not_let_in(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path, broker_cluster_id=OTHER_CLUSTER_ID)
+    text = pair.broker.properties.read_text()
+    pair.broker.properties.write_text(text + "initial.broker.registration.timeout.ms=1500\n")
+    with pair.controller:
+        ended = pair.broker.run_to_end()
+        assert ended.exit_code == 1
+        assert ended.last_line.startswith("kvorum server: ")
+        assert [line for line in ended.lines if "INCONSISTENT_CLUSTER_ID" in line]
+        assert pair.controller.terminate().exit_code == 0
