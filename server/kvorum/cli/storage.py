@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import traceback
 from collections.abc import Sequence
 
 from kvorum.cli.storage_tool.arguments import COMMANDS, UsageError, parse_arguments
@@ -34,10 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run one command line and return the exit code."""
-    return main(arguments.arguments)
+    return main(arguments.arguments, is_debugging=arguments.debug)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line: 0 when all is well, 1 for wrong usage, refusals and problems."""
     try:
         return _run_command(parse_arguments(arguments))
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         # argparse ends so once it has printed the help.
         return 0
     except (ConfigError, FormatError, StorageError) as error:
+        if is_debugging:
+            traceback.print_exc()
         print(error, file=sys.stderr)
         return 1
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvorum.cli import main as kvorum
 from kvorum.cli.storage import main
 from kvorum.node.format import (
     DynamicVoter,
@@ -222,3 +223,12 @@ def test_arguments_may_stand_in_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     options.write_text(f"-c\n{config_file(tmp_path)}\n-t\n3Db5QLSqSZieL3rJBUUegA\n-s\n")
     assert main(["format", f"@{options}"]) == 0
     assert "Formatting dynamic metadata voter directory" in capsys.readouterr().out
+
+
+def test_debugging_shows_where_it_was_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kvorum(["--debug", "storage", "info", "-c", str(tmp_path / "nothing")]) == 1
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed
+    assert printed.endswith("No such file or directory\n")
