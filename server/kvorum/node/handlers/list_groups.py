@@ -1,7 +1,4 @@
-"""ListGroups (16): this broker coordinates no group, which is all there is to list.
-
-Tools ask it as a matter of course: kafka-configs does for every group it describes.
-"""
+"""ListGroups (16): there are none, since no coordinator can be had for any."""
 
 from __future__ import annotations
 
@@ -12,5 +9,5 @@ from kvorum.wire.primitives import Message
 
 
 async def on_broker(_request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Return the empty list."""
+    """Name no group."""
     return ListGroupsResponse()

@@ -53,6 +53,7 @@ HANDLERS: Final = (
     HandlerSpec(3, broker="metadata"),
     HandlerSpec(10, broker="find_coordinator"),
     HandlerSpec(16, broker="list_groups"),
+    HandlerSpec(16, broker="list_groups"),
     HandlerSpec(17, "sasl_handshake", "sasl_handshake"),
     HandlerSpec(18, "api_versions", "api_versions"),
     _forwarded(19),
