@@ -1,15 +1,13 @@
 """Bytes from outside: one clear error, in linear time, with bounded memory."""
 
-import gc
 import time
 import tracemalloc
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.golden_data import GOLDEN, read_json_lines
+from tests.peak_memory import peak_memory_below
 from tests.unit.wire.bombs import Bomb, all_bombs
 
 from kvorum.wire.apis import message_class
@@ -50,18 +48,6 @@ def decode_anything(kind: type[Message], data: bytes, version: int) -> Message |
     assert problem.what == kind.NAME
     assert str(problem).startswith(kind.NAME)
     return None
-
-
-@contextmanager
-def peak_memory_below(limit_bytes: int) -> Generator[None]:
-    gc.collect()
-    tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak <= limit_bytes
 
 
 # -- damage everywhere -------------------------------------------------------------------------

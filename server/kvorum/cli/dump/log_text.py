@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.cli.dump.payloads import Decoder
 from kvorum.metadata.json_text import json_text
-from kvorum.wire.errors import BatchTooLargeError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
@@ -22,8 +20,6 @@ from kvorum.wire.records import (
 
 UNLIMITED_BYTES = 2**31 - 1
 _SEQUENCE_MASK = 0x7FFF_FFFF
-# Room for what a batch unpacks to, tried in steps: all of it at once would be 2 GiB for each.
-_UNPACKED_BYTES_STEPS = (2**20, 2**24, 2**28, 2**31 - 1)
 _INDENT = "|"
 # LeaderChange alone has a colon.
 _CONTROL_TITLES = MappingProxyType(
@@ -86,10 +82,7 @@ class LogDump:
 
 def all_records(batch: RecordBatch) -> Iterator[Record]:
     """Return the records of a batch, however much they unpack to."""
-    for bytes_max in _UNPACKED_BYTES_STEPS[:-1]:
-        with suppress(BatchTooLargeError):
-            return batch.records(bytes_max)
-    return batch.records(_UNPACKED_BYTES_STEPS[-1])
+    return batch.records(UNLIMITED_BYTES)
 
 
 def batch_line(batch: RecordBatch) -> str:

@@ -20,8 +20,9 @@ from kvorum.wire.records.compression import (
     compress,
     decompress,
 )
-from kvorum.wire.records.record import Record, RecordData, read_records, write_records
+from kvorum.wire.records.record import INT64_MAX, Record, RecordData, read_records, write_records
 
+INT32_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 # The length field counts what comes after it.
@@ -182,7 +183,8 @@ def _batch_end(view: memoryview, pos: int) -> int | None:
 
 
 def _check_numbers(batch: RecordBatch) -> None:
-    if batch.base_offset < 0 or batch.last_offset_delta < 0:
+    # Any difference of 32 bits that a record may have leads to an offset of 64.
+    if not 0 <= batch.base_offset <= INT64_MAX - INT32_MAX or batch.last_offset_delta < 0:
         problem = f"offsets {batch.base_offset} to {batch.last_offset}"
     elif batch.record_count < 0:
         problem = f"{batch.record_count} records"

@@ -12,9 +12,20 @@ from typing import Any
 
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
 
-DECOMPRESSED_BYTES_MAX = 8 * 1024 * 1024
-"""Most that a batch may unpack to unless its reader allows more: the quorum's own batch limit."""
+DECOMPRESSED_BYTES_MAX = 5 * 1024 * 1024
+"""Most that a batch may unpack to unless its reader allows more, which kafka-dump-log takes too.
 
+A few bytes can stand for all of it, and reading it holds it twice: packed bytes from anywhere are
+read in 16 MiB beside their own size.
+"""
+
+# Room for what is unpacked is first guessed, then multiplied: most batches take a few KiB, and
+# setting aside as much as is allowed would cost more than unpacking them.
+_FIRST_ROOM_BYTES = 32 * 1024
+_USUAL_RATIO = 4
+_ROOM_GROWTH = 8
+# A snappy block repeats at most 64 bytes for three of its own: more than this is a lie.
+_SNAPPY_RATIO_MAX = 22
 _WHAT = "compressed batch"
 # The framing of snappy-java, which Kafka uses: this, two version numbers, then sized blocks.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -63,17 +74,27 @@ def decompress(
 
 
 def _decompress_stream(data: bytes, compression: Compression, size_max: int) -> bytes:
-    # One byte more than allowed tells "exactly as much" from "more" without unpacking all of it.
-    unpacked = bytearray(size_max + 1)
+    room = min(size_max, max(_FIRST_ROOM_BYTES, _USUAL_RATIO * len(data)))
+    while True:
+        unpacked = _unpack_within(data, compression, room)
+        if unpacked is not None:
+            return unpacked
+        if room == size_max:
+            raise _too_large(compression, size_max)
+        room = min(size_max, room * _ROOM_GROWTH)
+
+
+def _unpack_within(data: bytes, compression: Compression, room: int) -> bytes | None:
+    """Return the unpacked bytes, None if there are more than `room`."""
+    # One byte more tells "exactly as much" from "more".
+    unpacked = bytearray(room + 1)
     try:
         size = _codec(compression).decompress_into(data, unpacked)
     except _errors() as error:
         if "whole buffer" in str(error):
-            raise _too_large(compression, size_max) from None
+            return None
         raise CorruptBatchError(_WHAT, f"{compression.name.lower()}: {error}") from error
-    if size > size_max:
-        raise _too_large(compression, size_max)
-    return bytes(memoryview(unpacked)[:size])
+    return bytes(memoryview(unpacked)[:size]) if size <= room else None
 
 
 def _compress_xerial(data: bytes) -> bytes:
@@ -113,7 +134,11 @@ def _snappy_block(data: bytes, size_max: int) -> bytes:
     codec = _codec(Compression.SNAPPY)
     try:
         # A block begins with what it unpacks to, so a bomb shows itself here.
-        if codec.decompress_raw_len(data) > size_max:
+        size = codec.decompress_raw_len(data)
+        if size > len(data) * _SNAPPY_RATIO_MAX:
+            problem = f"snappy: a block of {len(data)} bytes says that it holds {size}"
+            raise CorruptBatchError(_WHAT, problem)
+        if size > size_max:
             raise _too_large(Compression.SNAPPY, size_max)
         return bytes(codec.decompress_raw(data))
     except _errors() as error:

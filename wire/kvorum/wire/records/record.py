@@ -14,8 +14,14 @@ from kvorum.wire.errors import CorruptBatchError, EncodeError
 
 Header: TypeAlias = tuple[str, bytes | None]
 
+HEADERS_MAX = 32 * 1024
+"""Most headers of one record that are read: one takes two bytes in a batch, 170 in memory."""
+
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+_SHORT_TIME_MAX = 2**13
 _UINT32_MAX = 2**32 - 1
 _UINT64_MAX = 2**64 - 1
 _WHAT = "record"
@@ -61,6 +67,9 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
 
     Raises `CorruptBatchError` where the bytes are not `count` records, with their place in `data`.
     """
+    # Only long differences are looked at below: short ones must fit whatever they are.
+    if not INT64_MIN + _SHORT_TIME_MAX <= base_timestamp <= INT64_MAX - _SHORT_TIME_MAX:
+        raise CorruptBatchError(_WHAT, f"a time of {base_timestamp}")
     size = len(data)
     pos = 0
     try:
@@ -83,7 +92,7 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                     number += (byte - 1) << 7
                     pos += 1
                 else:
-                    number, pos = _long_number(data, pos - 1, VARLONG_BYTES_MAX)
+                    number, pos = _long_time(data, pos - 1, base_timestamp)
             timestamp = base_timestamp + ((number >> 1) ^ -(number & 1))
             number = data[pos]
             pos += 1
@@ -135,9 +144,13 @@ def _misfit(start: int, pos: int, end: int) -> CorruptBatchError:
 
 
 def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
-    length, pos = _varint(data, pos)
-    if length < 0:
+    number = data[pos]
+    pos += 1
+    if number > 0x7F:
+        number, pos = _long_number(data, pos - 1)
+    if number & 1:
         return None, pos
+    length = number >> 1
     stop = pos + length
     if stop > end:
         raise CorruptBatchError(_WHAT, f"{length} bytes reach beyond its end", offset=pos)
@@ -150,6 +163,8 @@ def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     # Each header takes two bytes at least: a count beyond that is refused before it is believed.
     if count < 0 or count * 2 > end - pos:
         raise CorruptBatchError(_WHAT, f"{count} headers do not fit", offset=start)
+    if count > HEADERS_MAX:
+        raise CorruptBatchError(_WHAT, f"{count} headers, {HEADERS_MAX} are read", offset=start)
     headers: list[Header] = []
     for _ in range(count):
         key, pos = _nullable_bytes(data, pos, end)
@@ -168,6 +183,14 @@ def _varint(data: bytes, pos: int) -> tuple[int, int]:
     """Return a zigzag number of 32 bits and the position behind it."""
     number, pos = _long_number(data, pos)
     return (number >> 1) ^ -(number & 1), pos
+
+
+def _long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
+    """Return a difference to the base's time, zigzag as it is, and the position behind it."""
+    number, after = _long_number(data, pos, VARLONG_BYTES_MAX)
+    if not INT64_MIN <= base_timestamp + ((number >> 1) ^ -(number & 1)) <= INT64_MAX:
+        raise CorruptBatchError(_WHAT, "a time beyond 64 bits", offset=pos)
+    return number, after
 
 
 def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:

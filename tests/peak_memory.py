@@ -1,0 +1,19 @@
+"""What a piece of code takes in memory at most."""
+
+import gc
+import tracemalloc
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def peak_memory_below(limit_bytes: int) -> Generator[None]:
+    """Fail when what Python allocates inside the block ever exceeds `limit_bytes`."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= limit_bytes
