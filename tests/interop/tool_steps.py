@@ -16,12 +16,20 @@ PARTITION = ("--partition", "0")
 BROKER_ENTITY = ("--entity-type", "brokers", "--entity-name", "1")
 
 
+CHANGES = frozenset({"--create", "--alter", "--delete", "--add", "unregister", "upgrade"})
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A tool with its arguments; the steps run in their order, since each builds on the last."""
 
     tool: str
     arguments: tuple[str, ...]
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it must not be done twice."""
+        return not CHANGES.isdisjoint(self.arguments)
 
 
 STEPS: dict[str, Step] = {
