@@ -14,7 +14,7 @@ from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.format import FormatRequest, format_directories, standalone_voters
 from kvorum.node.listener import bind
 from kvorum.node.process import Node
-from kvorum.storage.files import FileSystem, RealFileSystem, replace_durably
+from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
@@ -90,7 +90,8 @@ def prepare_node(
 
 def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
     files = RealFileSystem()
-    files.make_directory(file.parent)
+    with disk_errors(file.parent, "creating"):
+        files.make_directory(file.parent)
     text = store_java_properties(properties.items(), comments=[PROPERTIES_COMMENT])
     replace_durably(files, file, text.encode("latin-1"))
 
