@@ -114,17 +114,18 @@ class ReaderEmitter:
         return has_length and following.is_compact
 
     def _int32s_and_byte(self, each: FieldLayout, target: str) -> None:
-        """Read a short array and the byte behind it, which becomes the next n, in one call."""
+        """Read an array, then the byte behind it as the next n; empty and short ones quickly."""
         self._length_byte()
         lines = self._lines
-        with lines.block("if 0 < n <= few:"):
-            lines.add("start = pos", "pos += 4 * n - 3")
-            lines.add(f"*{target}, n = INT32S_AND_BYTE[n](data, start)")
+        with lines.block("if n == 1:"):
+            lines.add(f"{target} = []", "pos += 1")
+        with lines.block("elif 0 < n <= few:"):
+            lines.add("read, step = INT32S_AND_BYTE[n]")
+            lines.add(f"{target} = [*read(data, pos)]", "pos += step")
         with lines.block("else:"):
             function = "long_int32s_or_null" if each.is_nullable else "long_int32s"
-            lines.add(
-                f"{target}, pos = {function}(data, pos, n, budget)", "n = data[pos]", "pos += 1"
-            )
+            lines.add(f"{target}, pos = {function}(data, pos, n, budget)", "pos += 1")
+        lines.add("n = data[pos - 1]")
         self._is_byte_read = True
 
     def _length_byte(self) -> None:
@@ -228,11 +229,13 @@ class ReaderEmitter:
             self._charge(f"n * {inner.memory_bytes}")
             self._lines.add(f"{target}, pos = {reader_name(inner)}(data, pos, n, budget)")
         elif kind == "int32":
-            with self._lines.block("if n < few:"):
-                self._lines.add(f"{target} = list(INT32_READERS[n](data, pos))")
+            with self._lines.block("if n == 0:"):
+                self._lines.add(f"{target} = []")
+            with self._lines.block("elif n < few:"):
+                self._lines.add(f"{target} = [*INT32_READERS[n](data, pos)]", "pos += 4 * n")
             with self._lines.block("else:"):
                 self._lines.add(f'{target} = read_numbers(data, pos, n, "i", budget)')
-            self._lines.add("pos += 4 * n")
+                self._lines.add("pos += 4 * n")
         elif kind in FIXED_WIDTHS and kind != "uuid":
             code, width = FIXED_WIDTHS[kind]
             self._lines.add(f'{target} = read_numbers(data, pos, n, "{code}", budget)')

@@ -177,11 +177,12 @@ class WriterEmitter:
     def _int32_array(self, each: FieldLayout, value: str) -> None:
         """Write the count and the numbers in one call, where they are few."""
         lines, write, a = self._lines, self._run.write, self._list_name(each)
-        self._run.flush()
-        lines.add(f"{a} = {value}")
         if not each.is_nullable:
+            lines.add(f"{a} = {value}")
             self._int32s(each, a)
             return
+        self._run.flush()
+        lines.add(f"{a} = {value}")
         null = 'b"\\x00"' if each.is_compact else 'b"\\xff\\xff\\xff\\xff"'
         with lines.block(f"if {a} is None:"):
             lines.add(f"{write}({null})")
@@ -189,13 +190,25 @@ class WriterEmitter:
             self._int32s(each, a)
 
     def _int32s(self, each: FieldLayout, a: str) -> None:
+        """Write the numbers together with what waits before them."""
         lines, write = self._lines, self._run.write
-        short = "INT32_COMPACT[n](n + 1" if each.is_compact else "INT32_COUNTED[n](n"
-        count = "write_uvarint(n + 1)" if each.is_compact else f"{self._formats.writer('i')}(n)"
+        length, code = ("n + 1", "B") if each.is_compact else ("n", "i")
+        zero = 'b"\\x01"' if each.is_compact else 'b"\\x00\\x00\\x00\\x00"'
         lines.add(f"n = len({a})")
-        with lines.block("if n < 17:"):
-            lines.add(f"{write}({short}, *{a}))")
+        if self._run.is_empty:
+            with lines.block("if n == 0:"):
+                lines.add(f"{write}({zero})")
+            packs = "INT32_COMPACT" if each.is_compact else "INT32_COUNTED"
+            with lines.block("elif n < 17:"):
+                lines.add(f"{write}({packs}[n]({length}, *{a}))")
+        else:
+            with lines.block("if n < 17:"):
+                lines.add(f"{write}({self._run.call_with_int32s(code, length, a)})")
         with lines.block("else:"):
+            self._run.flush()
+            count = f"write_uvarint({length})"
+            if not each.is_compact:
+                count = f"{self._formats.writer('i')}(n)"
             lines.add(f"{write}({count})", f'{write}(write_numbers({a}, "i"))')
 
     def _elements(self, each: FieldLayout, a: str) -> None:
@@ -233,12 +246,14 @@ class WriterEmitter:
             with lines.block(f"if {a} is None:"):
                 lines.add(f'null_field("{json_name(each.field.name)}")')
         lines.add(f"n = len({a})")
-        with lines.block("if n < 17 and not o.unknown_tagged_fields:"):
-            lines.add(f"{write}(INT32_LAST[n](n + 1, *{a}))")
-        with lines.block("else:"):
+        with lines.block("if o.unknown_tagged_fields or n > 16:"):
             lines.add(f"{write}(write_uvarint(n + 1))")
             lines.add(f'{write}(write_numbers({a}, "i"))')
             lines.add("write_tags(write, [], o.unknown_tagged_fields)")
+        with lines.block("elif n == 0:"):
+            lines.add(f'{write}(b"\\x01\\x00")')
+        with lines.block("else:"):
+            lines.add(f"{write}(INT32_LAST[n](n + 1, *{a}))")
 
     # -- tags ----------------------------------------------------------------------------------
 

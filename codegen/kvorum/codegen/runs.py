@@ -11,6 +11,7 @@ class Formats:
     def __init__(self) -> None:
         self._readers: set[str] = set()
         self._writers: set[str] = set()
+        self._array_writers: set[str] = set()
 
     def reader(self, code: str) -> str:
         """Return the name of the function that reads `code`."""
@@ -22,17 +23,25 @@ class Formats:
         self._writers.add(code)
         return f"_pack_{code}".replace("?", "t")
 
+    def array_writers(self, code: str) -> str:
+        """Return the name of the functions that write `code` and up to 16 int32, by their count."""
+        self._array_writers.add(code)
+        return f"_packs_{code}".replace("?", "t")
+
     def emit(self, lines: Lines) -> None:
         """Define every constant asked for, in order of name."""
         for code in sorted(self._readers):
             lines.add(f'{self.reader(code)} = Struct(">{code}").unpack_from')
         for code in sorted(self._writers):
             lines.add(f'{self.writer(code)} = Struct(">{code}").pack')
+        for code in sorted(self._array_writers):
+            packs = f'tuple(Struct(f">{code}{{n}}i").pack for n in range(17))'
+            lines.add(f"{self.array_writers(code)} = {packs}")
 
     @property
     def is_empty(self) -> bool:
         """Whether the module needs no format at all."""
-        return not self._readers and not self._writers
+        return not (self._readers or self._writers or self._array_writers)
 
 
 class ReadRun:
@@ -92,6 +101,16 @@ class WriteRun:
     def restore(self, codes: list[str], values: list[str]) -> None:
         """Let wait again what `waiting` gave."""
         self._codes, self._values = codes, values
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._codes
+
+    def call_with_int32s(self, count_code: str, count: str, numbers: str) -> str:
+        """Return the call that makes all that waits, a count and at most 16 numbers."""
+        packs = self._formats.array_writers("".join(self._codes) + count_code)
+        return f"{packs}[n]({', '.join([*self._values, count])}, *{numbers})"
 
     def flush(self) -> None:
         """Emit the one call that writes all that waits."""

@@ -57,10 +57,12 @@ INT32_READERS: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
 )
 INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL_ARRAY))
 INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
-INT32S_AND_BYTE: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
-    struct.Struct(f">{max(count - 1, 0)}iB").unpack_from for count in range(SMALL_ARRAY + 1)
+INT32S_AND_BYTE: tuple[tuple[Callable[[bytes, int], tuple[int, ...]], int], ...] = tuple(
+    (struct.Struct(f">{max(count - 1, 0)}i").unpack_from, 4 * count - 3)
+    for count in range(SMALL_ARRAY + 1)
 )
-"""By compact count, which is one more than the elements: the elements and the byte after them."""
+"""By compact count, which is one more than the elements: what reads them, and how far the byte
+after them ends."""
 INT32_LAST = tuple(struct.Struct(f">B{count}ix").pack for count in range(SMALL_ARRAY))
 """A compact array with an empty tagged section after it."""
 

@@ -11,7 +11,6 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     Budget,
     EMPTY,
-    INT32_COMPACT,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -48,6 +47,8 @@ _pack_iiB = Struct(">iiB").pack
 _pack_iq = Struct(">iq").pack
 _pack_iqB = Struct(">iqB").pack
 _pack_iqx = Struct(">iqx").pack
+_packs_ihiiB = tuple(Struct(f">ihiiB{n}i").pack for n in range(17))
+_packs_iiB = tuple(Struct(f">iiB{n}i").pack for n in range(17))
 __all__ = ["AlterPartitionRequest", "AlterPartitionResponse"]
 
 
@@ -331,11 +332,14 @@ def _read_AlterPartitionRequestPartitionData_2(data: bytes, pos: int, count: int
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="newIsr")
-        if n < few:
-            o.new_isr = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.new_isr = []
+        elif n < few:
+            o.new_isr = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.new_isr = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
         o.new_isr_with_epochs = []
@@ -350,12 +354,12 @@ def _write_AlterPartitionRequestPartitionData_2(items: Iterable[AlterPartitionRe
     for o in items:
         if o.new_isr_with_epochs != []:
             non_default("newIsrWithEpochs", version)
-        write(_pack_ii(o.partition_index, o.leader_epoch))
         new_isr_list = o.new_isr
         n = len(new_isr_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *new_isr_list))
+            write(_packs_iiB[n](o.partition_index, o.leader_epoch, n + 1, *new_isr_list))
         else:
+            write(_pack_ii(o.partition_index, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(new_isr_list, "i"))
         if o.unknown_tagged_fields:
@@ -593,11 +597,14 @@ def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: in
         n -= 1
         if n < 0:
             check_length(-1, pos, size, what="isr")
-        if n < few:
-            o.isr = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.isr = []
+        elif n < few:
+            o.isr = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.isr = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
         o.unknown_tagged_fields = None
@@ -609,12 +616,12 @@ def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: in
 
 def _write_AlterPartitionResponsePartitionData_2(items: Iterable[AlterPartitionResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
         isr_list = o.isr
         n = len(isr_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *isr_list))
+            write(_packs_ihiiB[n](o.partition_index, o.error_code, o.leader_id, o.leader_epoch, n + 1, *isr_list))
         else:
+            write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(isr_list, "i"))
         if o.unknown_tagged_fields:

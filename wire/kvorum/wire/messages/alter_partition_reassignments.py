@@ -242,14 +242,17 @@ def _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data: bytes,
         o = new(AlterPartitionReassignmentsRequestReassignablePartition)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.replicas, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.replicas = [*read(data, pos)]
+            pos += step
         else:
             o.replicas, pos = long_int32s_or_null(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -265,7 +268,9 @@ def _write_AlterPartitionReassignmentsRequestReassignablePartition_0(items: Iter
             write(b"\x00")
         else:
             n = len(replicas_list)
-            if n < 17:
+            if n == 0:
+                write(b"\x01")
+            elif n < 17:
                 write(INT32_COMPACT[n](n + 1, *replicas_list))
             else:
                 write(write_uvarint(n + 1))

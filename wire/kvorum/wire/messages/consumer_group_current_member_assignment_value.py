@@ -39,6 +39,7 @@ _read_iibB = Struct(">iibB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_iib = Struct(">iib").pack
 _pack_iibB = Struct(">iibB").pack
+_packs_16sB = tuple(Struct(f">16sB{n}i").pack for n in range(17))
 __all__ = ["ConsumerGroupCurrentMemberAssignmentValue"]
 
 
@@ -138,11 +139,14 @@ def _tags_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(o: Consumer
             if n < 0:
                 o.assignment_epochs = None
             else:
-                if n < few:
-                    o.assignment_epochs = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.assignment_epochs = []
+                elif n < few:
+                    o.assignment_epochs = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.assignment_epochs = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -159,14 +163,17 @@ def _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data: bytes
         o = new(ConsumerGroupCurrentMemberAssignmentValueTopicPartitions)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.assignment_epochs = []
         o.unknown_tagged_fields = None
         if n:
@@ -179,12 +186,12 @@ def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Ite
     for o in items:
         if len(o.topic_id) != 16:
             not_a_uuid(o.topic_id)
-        write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *partitions_list))
+            write(_packs_16sB[n](o.topic_id, n + 1, *partitions_list))
         else:
+            write(_pack_16s(o.topic_id))
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
         tags: Tags = []
@@ -197,7 +204,9 @@ def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Ite
                 put(b"\x00")
             else:
                 n = len(assignment_epochs_list)
-                if n < 17:
+                if n == 0:
+                    put(b"\x01")
+                elif n < 17:
                     put(INT32_COMPACT[n](n + 1, *assignment_epochs_list))
                 else:
                     put(write_uvarint(n + 1))

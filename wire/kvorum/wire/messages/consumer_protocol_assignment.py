@@ -104,11 +104,14 @@ def _read_ConsumerProtocolAssignmentTopicPartition_0(data: bytes, pos: int, coun
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < few:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partitions = []
+        elif n < few:
+            o.partitions = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partitions = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -122,7 +125,9 @@ def _write_ConsumerProtocolAssignmentTopicPartition_0(items: Iterable[ConsumerPr
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partitions_list))
         else:
             write(_pack_i(n))

@@ -121,11 +121,14 @@ def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, co
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < few:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partitions = []
+        elif n < few:
+            o.partitions = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partitions = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -139,7 +142,9 @@ def _write_ConsumerProtocolSubscriptionTopicPartition_1(items: Iterable[Consumer
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partitions_list))
         else:
             write(_pack_i(n))

@@ -211,11 +211,14 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data: bytes, pos: 
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="brokerIds")
-        if n < few:
-            o.broker_ids = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.broker_ids = []
+        elif n < few:
+            o.broker_ids = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.broker_ids = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -225,7 +228,9 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_0(items: Iterable[C
     for o in items:
         broker_ids_list = o.broker_ids
         n = len(broker_ids_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *broker_ids_list))
         else:
             write(_pack_i(n))
@@ -241,14 +246,17 @@ def _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data: bytes, pos: 
         o = new(CreatePartitionsRequestCreatePartitionsAssignment)
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.broker_ids = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.broker_ids = [*read(data, pos)]
+            pos += step
         else:
             o.broker_ids, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -260,12 +268,14 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_2(items: Iterable[C
     for o in items:
         broker_ids_list = o.broker_ids
         n = len(broker_ids_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *broker_ids_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(broker_ids_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *broker_ids_list))
 
 
 def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsRequestCreatePartitionsTopic], int]:

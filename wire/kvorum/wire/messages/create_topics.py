@@ -11,7 +11,6 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     Budget,
     EMPTY,
-    INT32_COUNTED,
     INT32_LAST,
     INT32S_AND_BYTE,
     INT32_READERS,
@@ -65,6 +64,7 @@ _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
 _pack_ihi = Struct(">ihi").pack
 _pack_ii = Struct(">ii").pack
+_packs_ii = tuple(Struct(f">ii{n}i").pack for n in range(17))
 __all__ = ["CreateTopicsRequest", "CreateTopicsResponse"]
 
 
@@ -427,11 +427,14 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int,
         pos += 8
         if n < 0:
             check_length(-1, pos, size, what="brokerIds")
-        if n < few:
-            o.broker_ids = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.broker_ids = []
+        elif n < few:
+            o.broker_ids = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.broker_ids = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -439,12 +442,12 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int,
 
 def _write_CreateTopicsRequestCreatableReplicaAssignment_2(items: Iterable[CreateTopicsRequestCreatableReplicaAssignment], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_i(o.partition_index))
         broker_ids_list = o.broker_ids
         n = len(broker_ids_list)
         if n < 17:
-            write(INT32_COUNTED[n](n, *broker_ids_list))
+            write(_packs_ii[n](o.partition_index, n, *broker_ids_list))
         else:
+            write(_pack_i(o.partition_index))
             write(_pack_i(n))
             write(write_numbers(broker_ids_list, "i"))
         if o.unknown_tagged_fields:
@@ -458,14 +461,17 @@ def _read_CreateTopicsRequestCreatableReplicaAssignment_5(data: bytes, pos: int,
         o = new(CreateTopicsRequestCreatableReplicaAssignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.broker_ids, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.broker_ids = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.broker_ids = [*read(data, pos)]
+            pos += step
         else:
             o.broker_ids, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -478,12 +484,14 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_5(items: Iterable[Creat
         write(_pack_i(o.partition_index))
         broker_ids_list = o.broker_ids
         n = len(broker_ids_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *broker_ids_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(broker_ids_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *broker_ids_list))
 
 
 def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableTopic], int]:

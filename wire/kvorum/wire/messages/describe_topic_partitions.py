@@ -48,6 +48,7 @@ _pack_hiii = Struct(">hiii").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
 _pack_ix = Struct(">ix").pack
+_packs_hiiiB = tuple(Struct(f">hiiiB{n}i").pack for n in range(17))
 __all__ = ["DescribeTopicPartitionsRequest", "DescribeTopicPartitionsResponse"]
 
 
@@ -432,46 +433,61 @@ def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, coun
         o = new(DescribeTopicPartitionsResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.replica_nodes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.replica_nodes = [*read(data, pos)]
+            pos += step
         else:
             o.replica_nodes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.isr_nodes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.isr_nodes = [*read(data, pos)]
+            pos += step
         else:
             o.isr_nodes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.eligible_leader_replicas, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.eligible_leader_replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.eligible_leader_replicas = [*read(data, pos)]
+            pos += step
         else:
             o.eligible_leader_replicas, pos = long_int32s_or_null(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.last_known_elr, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.last_known_elr = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.last_known_elr = [*read(data, pos)]
+            pos += step
         else:
             o.last_known_elr, pos = long_int32s_or_null(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.offline_replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.offline_replicas = [*read(data, pos)]
+            pos += step
         else:
             o.offline_replicas, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -481,17 +497,19 @@ def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, coun
 
 def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTopicPartitionsResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
         replica_nodes_list = o.replica_nodes
         n = len(replica_nodes_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *replica_nodes_list))
+            write(_packs_hiiiB[n](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n + 1, *replica_nodes_list))
         else:
+            write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(replica_nodes_list, "i"))
         isr_nodes_list = o.isr_nodes
         n = len(isr_nodes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x01")
+        elif n < 17:
             write(INT32_COMPACT[n](n + 1, *isr_nodes_list))
         else:
             write(write_uvarint(n + 1))
@@ -501,7 +519,9 @@ def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTo
             write(b"\x00")
         else:
             n = len(eligible_leader_replicas_list)
-            if n < 17:
+            if n == 0:
+                write(b"\x01")
+            elif n < 17:
                 write(INT32_COMPACT[n](n + 1, *eligible_leader_replicas_list))
             else:
                 write(write_uvarint(n + 1))
@@ -511,19 +531,23 @@ def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTo
             write(b"\x00")
         else:
             n = len(last_known_elr_list)
-            if n < 17:
+            if n == 0:
+                write(b"\x01")
+            elif n < 17:
                 write(INT32_COMPACT[n](n + 1, *last_known_elr_list))
             else:
                 write(write_uvarint(n + 1))
                 write(write_numbers(last_known_elr_list, "i"))
         offline_replicas_list = o.offline_replicas
         n = len(offline_replicas_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *offline_replicas_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(offline_replicas_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *offline_replicas_list))
 
 
 def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponseCursor], int]:

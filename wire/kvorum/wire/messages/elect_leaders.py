@@ -228,11 +228,14 @@ def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < few:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partitions = []
+        elif n < few:
+            o.partitions = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partitions = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -246,7 +249,9 @@ def _write_ElectLeadersRequestTopicPartitions_0(items: Iterable[ElectLeadersRequ
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partitions_list))
         else:
             write(_pack_i(n))
@@ -272,14 +277,17 @@ def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -295,12 +303,14 @@ def _write_ElectLeadersRequestTopicPartitions_2(items: Iterable[ElectLeadersRequ
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_ElectLeadersRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersRequest, int]:

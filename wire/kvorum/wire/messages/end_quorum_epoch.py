@@ -11,7 +11,6 @@ from typing import TypeAlias
 from kvorum.wire.primitives import (
     Budget,
     EMPTY,
-    INT32_COUNTED,
     INT32_READERS,
     Message,
     Struct as Fields,
@@ -60,6 +59,7 @@ _pack_ihii = Struct(">ihii").pack
 _pack_ihiix = Struct(">ihiix").pack
 _pack_iii = Struct(">iii").pack
 _pack_iiiB = Struct(">iiiB").pack
+_packs_iiii = tuple(Struct(f">iiii{n}i").pack for n in range(17))
 __all__ = ["EndQuorumEpochRequest", "EndQuorumEpochResponse"]
 
 
@@ -384,11 +384,14 @@ def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int
         pos += 16
         if n < 0:
             check_length(-1, pos, size, what="preferredSuccessors")
-        if n < few:
-            o.preferred_successors = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.preferred_successors = []
+        elif n < few:
+            o.preferred_successors = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.preferred_successors = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.preferred_candidates = []
         o.unknown_tagged_fields = None
         found.append(o)
@@ -397,12 +400,12 @@ def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int
 
 def _write_EndQuorumEpochRequestPartitionData_0(items: Iterable[EndQuorumEpochRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
         preferred_successors_list = o.preferred_successors
         n = len(preferred_successors_list)
         if n < 17:
-            write(INT32_COUNTED[n](n, *preferred_successors_list))
+            write(_packs_iiii[n](o.partition_index, o.leader_id, o.leader_epoch, n, *preferred_successors_list))
         else:
+            write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
             write(_pack_i(n))
             write(write_numbers(preferred_successors_list, "i"))
         if o.unknown_tagged_fields:

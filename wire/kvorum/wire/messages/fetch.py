@@ -889,11 +889,14 @@ def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int, budget
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitions")
-        if n < few:
-            o.partitions = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partitions = []
+        elif n < few:
+            o.partitions = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partitions = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
@@ -908,7 +911,9 @@ def _write_FetchRequestForgottenTopic_7(items: Iterable[FetchRequestForgottenTop
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partitions_list))
         else:
             write(_pack_i(n))
@@ -934,14 +939,17 @@ def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int, budge
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
@@ -958,12 +966,14 @@ def _write_FetchRequestForgottenTopic_12(items: Iterable[FetchRequestForgottenTo
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestForgottenTopic], int]:
@@ -973,14 +983,17 @@ def _read_FetchRequestForgottenTopic_13(data: bytes, pos: int, count: int, budge
         o = new(FetchRequestForgottenTopic)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.topic = ''
         o.unknown_tagged_fields = None
         if n:
@@ -996,12 +1009,14 @@ def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTo
         write(_pack_16s(o.topic_id))
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:

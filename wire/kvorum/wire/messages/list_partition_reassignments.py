@@ -37,6 +37,7 @@ _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
+_packs_iB = tuple(Struct(f">iB{n}i").pack for n in range(17))
 __all__ = ["ListPartitionReassignmentsRequest", "ListPartitionReassignmentsResponse"]
 
 
@@ -215,14 +216,17 @@ def _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(da
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_indexes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_indexes = [*read(data, pos)]
+            pos += step
         else:
             o.partition_indexes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -238,12 +242,14 @@ def _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(i
         write(text)
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_indexes_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_indexes_list))
 
 
 def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ListPartitionReassignmentsRequest, int]:
@@ -293,30 +299,39 @@ def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data:
         o = new(ListPartitionReassignmentsResponseOngoingPartitionReassignment)
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.replicas, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.replicas = [*read(data, pos)]
+            pos += step
         else:
             o.replicas, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.adding_replicas, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.adding_replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.adding_replicas = [*read(data, pos)]
+            pos += step
         else:
             o.adding_replicas, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.removing_replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.removing_replicas = [*read(data, pos)]
+            pos += step
         else:
             o.removing_replicas, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -326,29 +341,33 @@ def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data:
 
 def _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(items: Iterable[ListPartitionReassignmentsResponseOngoingPartitionReassignment], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_i(o.partition_index))
         replicas_list = o.replicas
         n = len(replicas_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *replicas_list))
+            write(_packs_iB[n](o.partition_index, n + 1, *replicas_list))
         else:
+            write(_pack_i(o.partition_index))
             write(write_uvarint(n + 1))
             write(write_numbers(replicas_list, "i"))
         adding_replicas_list = o.adding_replicas
         n = len(adding_replicas_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x01")
+        elif n < 17:
             write(INT32_COMPACT[n](n + 1, *adding_replicas_list))
         else:
             write(write_uvarint(n + 1))
             write(write_numbers(adding_replicas_list, "i"))
         removing_replicas_list = o.removing_replicas
         n = len(removing_replicas_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *removing_replicas_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(removing_replicas_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *removing_replicas_list))
 
 
 def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListPartitionReassignmentsResponseOngoingTopicReassignment], int]:

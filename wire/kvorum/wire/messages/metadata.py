@@ -79,6 +79,9 @@ _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ii = Struct(">ii").pack
 _pack_ix = Struct(">ix").pack
+_packs_hiii = tuple(Struct(f">hiii{n}i").pack for n in range(17))
+_packs_hiiiB = tuple(Struct(f">hiiiB{n}i").pack for n in range(17))
+_packs_hiiii = tuple(Struct(f">hiiii{n}i").pack for n in range(17))
 __all__ = ["MetadataRequest", "MetadataResponse"]
 
 
@@ -724,20 +727,26 @@ def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int, budget:
         pos += 14
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < few:
-            o.replica_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.replica_nodes = []
+        elif n < few:
+            o.replica_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.replica_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < few:
-            o.isr_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.isr_nodes = []
+        elif n < few:
+            o.isr_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.isr_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.leader_epoch = -1
         o.offline_replicas = []
         o.unknown_tagged_fields = None
@@ -747,17 +756,19 @@ def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int, budget:
 
 def _write_MetadataResponsePartition_0(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
         replica_nodes_list = o.replica_nodes
         n = len(replica_nodes_list)
         if n < 17:
-            write(INT32_COUNTED[n](n, *replica_nodes_list))
+            write(_packs_hiii[n](o.error_code, o.partition_index, o.leader_id, n, *replica_nodes_list))
         else:
+            write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
             write(_pack_i(n))
             write(write_numbers(replica_nodes_list, "i"))
         isr_nodes_list = o.isr_nodes
         n = len(isr_nodes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *isr_nodes_list))
         else:
             write(_pack_i(n))
@@ -776,29 +787,38 @@ def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int, budget:
         pos += 14
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < few:
-            o.replica_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.replica_nodes = []
+        elif n < few:
+            o.replica_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.replica_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < few:
-            o.isr_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.isr_nodes = []
+        elif n < few:
+            o.isr_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.isr_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="offlineReplicas")
-        if n < few:
-            o.offline_replicas = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.offline_replicas = []
+        elif n < few:
+            o.offline_replicas = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.offline_replicas = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.leader_epoch = -1
         o.unknown_tagged_fields = None
         found.append(o)
@@ -807,24 +827,28 @@ def _read_MetadataResponsePartition_5(data: bytes, pos: int, count: int, budget:
 
 def _write_MetadataResponsePartition_5(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
         replica_nodes_list = o.replica_nodes
         n = len(replica_nodes_list)
         if n < 17:
-            write(INT32_COUNTED[n](n, *replica_nodes_list))
+            write(_packs_hiii[n](o.error_code, o.partition_index, o.leader_id, n, *replica_nodes_list))
         else:
+            write(_pack_hii(o.error_code, o.partition_index, o.leader_id))
             write(_pack_i(n))
             write(write_numbers(replica_nodes_list, "i"))
         isr_nodes_list = o.isr_nodes
         n = len(isr_nodes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *isr_nodes_list))
         else:
             write(_pack_i(n))
             write(write_numbers(isr_nodes_list, "i"))
         offline_replicas_list = o.offline_replicas
         n = len(offline_replicas_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *offline_replicas_list))
         else:
             write(_pack_i(n))
@@ -843,29 +867,38 @@ def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int, budget:
         pos += 18
         if n < 0:
             check_length(-1, pos, size, what="replicaNodes")
-        if n < few:
-            o.replica_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.replica_nodes = []
+        elif n < few:
+            o.replica_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.replica_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="isrNodes")
-        if n < few:
-            o.isr_nodes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.isr_nodes = []
+        elif n < few:
+            o.isr_nodes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.isr_nodes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         n, = _read_i(data, pos)
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="offlineReplicas")
-        if n < few:
-            o.offline_replicas = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.offline_replicas = []
+        elif n < few:
+            o.offline_replicas = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.offline_replicas = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -873,24 +906,28 @@ def _read_MetadataResponsePartition_7(data: bytes, pos: int, count: int, budget:
 
 def _write_MetadataResponsePartition_7(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
         replica_nodes_list = o.replica_nodes
         n = len(replica_nodes_list)
         if n < 17:
-            write(INT32_COUNTED[n](n, *replica_nodes_list))
+            write(_packs_hiiii[n](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n, *replica_nodes_list))
         else:
+            write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
             write(_pack_i(n))
             write(write_numbers(replica_nodes_list, "i"))
         isr_nodes_list = o.isr_nodes
         n = len(isr_nodes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *isr_nodes_list))
         else:
             write(_pack_i(n))
             write(write_numbers(isr_nodes_list, "i"))
         offline_replicas_list = o.offline_replicas
         n = len(offline_replicas_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *offline_replicas_list))
         else:
             write(_pack_i(n))
@@ -906,30 +943,39 @@ def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int, budget:
         o = new(MetadataResponsePartition)
         o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n = _read_hiiiB(data, pos)
         pos += 15
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.replica_nodes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.replica_nodes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.replica_nodes = [*read(data, pos)]
+            pos += step
         else:
             o.replica_nodes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.isr_nodes, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.isr_nodes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.isr_nodes = [*read(data, pos)]
+            pos += step
         else:
             o.isr_nodes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.offline_replicas, n = INT32S_AND_BYTE[n](data, start)
+        n = data[pos - 1]
+        if n == 1:
+            o.offline_replicas = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.offline_replicas = [*read(data, pos)]
+            pos += step
         else:
             o.offline_replicas, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -939,29 +985,33 @@ def _read_MetadataResponsePartition_9(data: bytes, pos: int, count: int, budget:
 
 def _write_MetadataResponsePartition_9(items: Iterable[MetadataResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
         replica_nodes_list = o.replica_nodes
         n = len(replica_nodes_list)
         if n < 17:
-            write(INT32_COMPACT[n](n + 1, *replica_nodes_list))
+            write(_packs_hiiiB[n](o.error_code, o.partition_index, o.leader_id, o.leader_epoch, n + 1, *replica_nodes_list))
         else:
+            write(_pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(replica_nodes_list, "i"))
         isr_nodes_list = o.isr_nodes
         n = len(isr_nodes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x01")
+        elif n < 17:
             write(INT32_COMPACT[n](n + 1, *isr_nodes_list))
         else:
             write(write_uvarint(n + 1))
             write(write_numbers(isr_nodes_list, "i"))
         offline_replicas_list = o.offline_replicas
         n = len(offline_replicas_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *offline_replicas_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(offline_replicas_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *offline_replicas_list))
 
 
 def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:

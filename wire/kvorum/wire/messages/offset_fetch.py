@@ -448,14 +448,17 @@ def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int, budget: 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_indexes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_indexes = [*read(data, pos)]
+            pos += step
         else:
             o.partition_indexes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
@@ -472,12 +475,14 @@ def _write_OffsetFetchRequestTopics_8(items: Iterable[OffsetFetchRequestTopics],
         write(text)
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_indexes_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_indexes_list))
 
 
 def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopics], int]:
@@ -487,14 +492,17 @@ def _read_OffsetFetchRequestTopics_10(data: bytes, pos: int, count: int, budget:
         o = new(OffsetFetchRequestTopics)
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_indexes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_indexes = [*read(data, pos)]
+            pos += step
         else:
             o.partition_indexes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.name = ''
         o.unknown_tagged_fields = None
         if n:
@@ -510,12 +518,14 @@ def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics]
         write(_pack_16s(o.topic_id))
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_indexes_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_indexes_list))
 
 
 def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
@@ -738,11 +748,14 @@ def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int, budget: B
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitionIndexes")
-        if n < few:
-            o.partition_indexes = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partition_indexes = []
+        elif n < few:
+            o.partition_indexes = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partition_indexes = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -756,7 +769,9 @@ def _write_OffsetFetchRequestTopic_1(items: Iterable[OffsetFetchRequestTopic], w
         write(text)
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partition_indexes_list))
         else:
             write(_pack_i(n))
@@ -782,14 +797,17 @@ def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int, budget: B
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_indexes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_indexes = [*read(data, pos)]
+            pos += step
         else:
             o.partition_indexes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -805,12 +823,14 @@ def _write_OffsetFetchRequestTopic_6(items: Iterable[OffsetFetchRequestTopic], w
         write(text)
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_indexes_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_indexes_list))
 
 
 def _read_OffsetFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:

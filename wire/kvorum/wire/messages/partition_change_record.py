@@ -134,11 +134,14 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < few:
-                    o.isr = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.isr = []
+                elif n < few:
+                    o.isr = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.isr = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
             o.leader, = _read_i(data, pos)
@@ -153,11 +156,14 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < few:
-                    o.replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.replicas = []
+                elif n < few:
+                    o.replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
             n = data[pos]
@@ -168,11 +174,14 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < few:
-                    o.removing_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.removing_replicas = []
+                elif n < few:
+                    o.removing_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.removing_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
             n = data[pos]
@@ -183,11 +192,14 @@ def _tags_PartitionChangeRecord_0(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < few:
-                    o.adding_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.adding_replicas = []
+                elif n < few:
+                    o.adding_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
             o.leader_recovery_state, = _read_b(data, pos)
@@ -238,7 +250,9 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         isr_list = o.isr
         n = len(isr_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *isr_list))
         else:
             put(write_uvarint(n + 1))
@@ -254,7 +268,9 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         replicas_list = o.replicas
         n = len(replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -265,7 +281,9 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         removing_replicas_list = o.removing_replicas
         n = len(removing_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *removing_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -276,7 +294,9 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         adding_replicas_list = o.adding_replicas
         n = len(adding_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *adding_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -315,11 +335,14 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < few:
-                    o.isr = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.isr = []
+                elif n < few:
+                    o.isr = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.isr = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
             o.leader, = _read_i(data, pos)
@@ -334,11 +357,14 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < few:
-                    o.replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.replicas = []
+                elif n < few:
+                    o.replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
             n = data[pos]
@@ -349,11 +375,14 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < few:
-                    o.removing_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.removing_replicas = []
+                elif n < few:
+                    o.removing_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.removing_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
             n = data[pos]
@@ -364,11 +393,14 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < few:
-                    o.adding_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.adding_replicas = []
+                elif n < few:
+                    o.adding_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
             o.leader_recovery_state, = _read_b(data, pos)
@@ -435,7 +467,9 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         isr_list = o.isr
         n = len(isr_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *isr_list))
         else:
             put(write_uvarint(n + 1))
@@ -451,7 +485,9 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         replicas_list = o.replicas
         n = len(replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -462,7 +498,9 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         removing_replicas_list = o.removing_replicas
         n = len(removing_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *removing_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -473,7 +511,9 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         adding_replicas_list = o.adding_replicas
         n = len(adding_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *adding_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -524,11 +564,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.isr = None
             else:
-                if n < few:
-                    o.isr = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.isr = []
+                elif n < few:
+                    o.isr = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.isr = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 1:
             o.leader, = _read_i(data, pos)
@@ -543,11 +586,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.replicas = None
             else:
-                if n < few:
-                    o.replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.replicas = []
+                elif n < few:
+                    o.replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 3:
             n = data[pos]
@@ -558,11 +604,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.removing_replicas = None
             else:
-                if n < few:
-                    o.removing_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.removing_replicas = []
+                elif n < few:
+                    o.removing_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.removing_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 4:
             n = data[pos]
@@ -573,11 +622,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.adding_replicas = None
             else:
-                if n < few:
-                    o.adding_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.adding_replicas = []
+                elif n < few:
+                    o.adding_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 5:
             o.leader_recovery_state, = _read_b(data, pos)
@@ -592,11 +644,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.eligible_leader_replicas = None
             else:
-                if n < few:
-                    o.eligible_leader_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.eligible_leader_replicas = []
+                elif n < few:
+                    o.eligible_leader_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.eligible_leader_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 7:
             n = data[pos]
@@ -607,11 +662,14 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.last_known_elr = None
             else:
-                if n < few:
-                    o.last_known_elr = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.last_known_elr = []
+                elif n < few:
+                    o.last_known_elr = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.last_known_elr = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 8:
             n = data[pos]
@@ -668,7 +726,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         isr_list = o.isr
         n = len(isr_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *isr_list))
         else:
             put(write_uvarint(n + 1))
@@ -684,7 +744,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         replicas_list = o.replicas
         n = len(replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -695,7 +757,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         removing_replicas_list = o.removing_replicas
         n = len(removing_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *removing_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -706,7 +770,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         adding_replicas_list = o.adding_replicas
         n = len(adding_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *adding_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -722,7 +788,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         eligible_leader_replicas_list = o.eligible_leader_replicas
         n = len(eligible_leader_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *eligible_leader_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -733,7 +801,9 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         last_known_elr_list = o.last_known_elr
         n = len(last_known_elr_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *last_known_elr_list))
         else:
             put(write_uvarint(n + 1))

@@ -39,6 +39,7 @@ _pack_i16s = Struct(">i16s").pack
 _pack_iii = Struct(">iii").pack
 _pack_iiiB = Struct(">iiiB").pack
 _pack_iiix = Struct(">iiix").pack
+_packs_i16sB = tuple(Struct(f">i16sB{n}i").pack for n in range(17))
 __all__ = ["PartitionRecord"]
 
 
@@ -157,40 +158,52 @@ def _read_PartitionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[Part
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
+    if n == 1:
+        o.replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.replicas = [*read(data, pos)]
+        pos += step
     else:
         o.replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.isr, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.isr = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.isr = [*read(data, pos)]
+        pos += step
     else:
         o.isr, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.removing_replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.removing_replicas = [*read(data, pos)]
+        pos += step
     else:
         o.removing_replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
+    n = data[pos - 1]
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < few:
-        o.adding_replicas = list(INT32_READERS[n](data, pos))
+    if n == 0:
+        o.adding_replicas = []
+    elif n < few:
+        o.adding_replicas = [*INT32_READERS[n](data, pos)]
+        pos += 4 * n
     else:
         o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-    pos += 4 * n
+        pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
     o.directories = []
@@ -212,31 +225,37 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
         non_default("lastKnownElr", version)
     if len(o.topic_id) != 16:
         not_a_uuid(o.topic_id)
-    write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
     if n < 17:
-        write(INT32_COMPACT[n](n + 1, *replicas_list))
+        write(_packs_i16sB[n](o.partition_id, o.topic_id, n + 1, *replicas_list))
     else:
+        write(_pack_i16s(o.partition_id, o.topic_id))
         write(write_uvarint(n + 1))
         write(write_numbers(replicas_list, "i"))
     isr_list = o.isr
     n = len(isr_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *isr_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(isr_list, "i"))
     removing_replicas_list = o.removing_replicas
     n = len(removing_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *removing_replicas_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(removing_replicas_list, "i"))
     adding_replicas_list = o.adding_replicas
     n = len(adding_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *adding_replicas_list))
     else:
         write(write_uvarint(n + 1))
@@ -285,40 +304,52 @@ def _read_PartitionRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[Part
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
+    if n == 1:
+        o.replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.replicas = [*read(data, pos)]
+        pos += step
     else:
         o.replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.isr, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.isr = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.isr = [*read(data, pos)]
+        pos += step
     else:
         o.isr, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.removing_replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.removing_replicas = [*read(data, pos)]
+        pos += step
     else:
         o.removing_replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
+    n = data[pos - 1]
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < few:
-        o.adding_replicas = list(INT32_READERS[n](data, pos))
+    if n == 0:
+        o.adding_replicas = []
+    elif n < few:
+        o.adding_replicas = [*INT32_READERS[n](data, pos)]
+        pos += 4 * n
     else:
         o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-    pos += 4 * n
+        pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
     if n > 127:
@@ -352,31 +383,37 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         non_default("lastKnownElr", version)
     if len(o.topic_id) != 16:
         not_a_uuid(o.topic_id)
-    write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
     if n < 17:
-        write(INT32_COMPACT[n](n + 1, *replicas_list))
+        write(_packs_i16sB[n](o.partition_id, o.topic_id, n + 1, *replicas_list))
     else:
+        write(_pack_i16s(o.partition_id, o.topic_id))
         write(write_uvarint(n + 1))
         write(write_numbers(replicas_list, "i"))
     isr_list = o.isr
     n = len(isr_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *isr_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(isr_list, "i"))
     removing_replicas_list = o.removing_replicas
     n = len(removing_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *removing_replicas_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(removing_replicas_list, "i"))
     adding_replicas_list = o.adding_replicas
     n = len(adding_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *adding_replicas_list))
     else:
         write(write_uvarint(n + 1))
@@ -430,11 +467,14 @@ def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: in
             if n < 0:
                 o.eligible_leader_replicas = None
             else:
-                if n < few:
-                    o.eligible_leader_replicas = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.eligible_leader_replicas = []
+                elif n < few:
+                    o.eligible_leader_replicas = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.eligible_leader_replicas = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         elif tag == 2:
             n = data[pos]
@@ -445,11 +485,14 @@ def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: in
             if n < 0:
                 o.last_known_elr = None
             else:
-                if n < few:
-                    o.last_known_elr = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.last_known_elr = []
+                elif n < few:
+                    o.last_known_elr = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.last_known_elr = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -465,40 +508,52 @@ def _read_PartitionRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[Part
     o = new(PartitionRecord)
     o.partition_id, o.topic_id, n = _read_i16sB(data, pos)
     pos += 21
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.replicas, n = INT32S_AND_BYTE[n](data, start)
+    if n == 1:
+        o.replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.replicas = [*read(data, pos)]
+        pos += step
     else:
         o.replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.isr, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.isr = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.isr = [*read(data, pos)]
+        pos += step
     else:
         o.isr, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
-    if 0 < n <= few:
-        start = pos
-        pos += 4 * n - 3
-        *o.removing_replicas, n = INT32S_AND_BYTE[n](data, start)
+    n = data[pos - 1]
+    if n == 1:
+        o.removing_replicas = []
+        pos += 1
+    elif 0 < n <= few:
+        read, step = INT32S_AND_BYTE[n]
+        o.removing_replicas = [*read(data, pos)]
+        pos += step
     else:
         o.removing_replicas, pos = long_int32s(data, pos, n, budget)
-        n = data[pos]
         pos += 1
+    n = data[pos - 1]
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
     if n < 0:
         check_length(-1, pos, size, what="addingReplicas")
-    if n < few:
-        o.adding_replicas = list(INT32_READERS[n](data, pos))
+    if n == 0:
+        o.adding_replicas = []
+    elif n < few:
+        o.adding_replicas = [*INT32_READERS[n](data, pos)]
+        pos += 4 * n
     else:
         o.adding_replicas = read_numbers(data, pos, n, "i", budget)
-    pos += 4 * n
+        pos += 4 * n
     o.leader, o.leader_epoch, o.partition_epoch, n = _read_iiiB(data, pos)
     pos += 13
     if n > 127:
@@ -528,31 +583,37 @@ def _read_PartitionRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[Part
 def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> None:
     if len(o.topic_id) != 16:
         not_a_uuid(o.topic_id)
-    write(_pack_i16s(o.partition_id, o.topic_id))
     replicas_list = o.replicas
     n = len(replicas_list)
     if n < 17:
-        write(INT32_COMPACT[n](n + 1, *replicas_list))
+        write(_packs_i16sB[n](o.partition_id, o.topic_id, n + 1, *replicas_list))
     else:
+        write(_pack_i16s(o.partition_id, o.topic_id))
         write(write_uvarint(n + 1))
         write(write_numbers(replicas_list, "i"))
     isr_list = o.isr
     n = len(isr_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *isr_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(isr_list, "i"))
     removing_replicas_list = o.removing_replicas
     n = len(removing_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *removing_replicas_list))
     else:
         write(write_uvarint(n + 1))
         write(write_numbers(removing_replicas_list, "i"))
     adding_replicas_list = o.adding_replicas
     n = len(adding_replicas_list)
-    if n < 17:
+    if n == 0:
+        write(b"\x01")
+    elif n < 17:
         write(INT32_COMPACT[n](n + 1, *adding_replicas_list))
     else:
         write(write_uvarint(n + 1))
@@ -581,7 +642,9 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         put = payload.append
         eligible_leader_replicas_list = o.eligible_leader_replicas
         n = len(eligible_leader_replicas_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *eligible_leader_replicas_list))
         else:
             put(write_uvarint(n + 1))
@@ -592,7 +655,9 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         put = payload.append
         last_known_elr_list = o.last_known_elr
         n = len(last_known_elr_list)
-        if n < 17:
+        if n == 0:
+            put(b"\x01")
+        elif n < 17:
             put(INT32_COMPACT[n](n + 1, *last_known_elr_list))
         else:
             put(write_uvarint(n + 1))

@@ -188,14 +188,17 @@ def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -217,12 +220,14 @@ def _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(items: Ite
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupStatePartitionMetadataValue, int]:

@@ -156,11 +156,14 @@ def _tags_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(o: StreamsGroupCurre
             if n < 0:
                 o.assignment_epochs = None
             else:
-                if n < few:
-                    o.assignment_epochs = list(INT32_READERS[n](data, pos))
+                if n == 0:
+                    o.assignment_epochs = []
+                elif n < few:
+                    o.assignment_epochs = [*INT32_READERS[n](data, pos)]
+                    pos += 4 * n
                 else:
                     o.assignment_epochs = read_numbers(data, pos, n, "i", budget)
-                pos += 4 * n
+                    pos += 4 * n
             end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
@@ -187,14 +190,17 @@ def _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data: bytes, pos: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.assignment_epochs = []
         o.unknown_tagged_fields = None
         if n:
@@ -211,7 +217,9 @@ def _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(items: Iterable[Str
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x01")
+        elif n < 17:
             write(INT32_COMPACT[n](n + 1, *partitions_list))
         else:
             write(write_uvarint(n + 1))
@@ -226,7 +234,9 @@ def _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(items: Iterable[Str
                 put(b"\x00")
             else:
                 n = len(assignment_epochs_list)
-                if n < 17:
+                if n == 0:
+                    put(b"\x01")
+                elif n < 17:
                     put(INT32_COMPACT[n](n + 1, *assignment_epochs_list))
                 else:
                     put(write_uvarint(n + 1))

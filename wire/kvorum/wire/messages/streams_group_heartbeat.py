@@ -1082,14 +1082,17 @@ def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -1105,12 +1108,14 @@ def _write_StreamsGroupHeartbeatRequestTaskIds_0(items: Iterable[StreamsGroupHea
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTopology], int]:
@@ -1404,14 +1409,17 @@ def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, c
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -1427,12 +1435,14 @@ def _write_StreamsGroupHeartbeatResponseTopicPartition_0(items: Iterable[Streams
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseEndpoint], int]:
@@ -1546,14 +1556,17 @@ def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: i
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partitions, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partitions = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partitions = [*read(data, pos)]
+            pos += step
         else:
             o.partitions, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -1569,12 +1582,14 @@ def _write_StreamsGroupHeartbeatResponseTaskIds_0(items: Iterable[StreamsGroupHe
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partitions_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partitions_list))
 
 
 def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseStatus], int]:

@@ -173,11 +173,14 @@ def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: in
         pos += 4
         if n < 0:
             check_length(-1, pos, size, what="partitionIds")
-        if n < few:
-            o.partition_ids = list(INT32_READERS[n](data, pos))
+        if n == 0:
+            o.partition_ids = []
+        elif n < few:
+            o.partition_ids = [*INT32_READERS[n](data, pos)]
+            pos += 4 * n
         else:
             o.partition_ids = read_numbers(data, pos, n, "i", budget)
-        pos += 4 * n
+            pos += 4 * n
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -191,7 +194,9 @@ def _write_TransactionLogValuePartitionsSchema_0(items: Iterable[TransactionLogV
         write(text)
         partition_ids_list = o.partition_ids
         n = len(partition_ids_list)
-        if n < 17:
+        if n == 0:
+            write(b"\x00\x00\x00\x00")
+        elif n < 17:
             write(INT32_COUNTED[n](n, *partition_ids_list))
         else:
             write(_pack_i(n))
@@ -217,14 +222,17 @@ def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: in
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_ids, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_ids = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_ids = [*read(data, pos)]
+            pos += step
         else:
             o.partition_ids, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -240,12 +248,14 @@ def _write_TransactionLogValuePartitionsSchema_1(items: Iterable[TransactionLogV
         write(text)
         partition_ids_list = o.partition_ids
         n = len(partition_ids_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_ids_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_ids_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_ids_list))
 
 
 def _read_TransactionLogValue_0(data: bytes, pos: int, budget: Budget) -> tuple[TransactionLogValue, int]:

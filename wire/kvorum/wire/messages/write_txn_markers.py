@@ -265,14 +265,17 @@ def _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data: bytes, pos: int, 
         pos = end
         n = data[pos]
         pos += 1
-        if 0 < n <= few:
-            start = pos
-            pos += 4 * n - 3
-            *o.partition_indexes, n = INT32S_AND_BYTE[n](data, start)
+        if n == 1:
+            o.partition_indexes = []
+            pos += 1
+        elif 0 < n <= few:
+            read, step = INT32S_AND_BYTE[n]
+            o.partition_indexes = [*read(data, pos)]
+            pos += step
         else:
             o.partition_indexes, pos = long_int32s(data, pos, n, budget)
-            n = data[pos]
             pos += 1
+        n = data[pos - 1]
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -288,12 +291,14 @@ def _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(items: Iterable[WriteT
         write(text)
         partition_indexes_list = o.partition_indexes
         n = len(partition_indexes_list)
-        if n < 17 and not o.unknown_tagged_fields:
-            write(INT32_LAST[n](n + 1, *partition_indexes_list))
-        else:
+        if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
             write_tags(write, [], o.unknown_tagged_fields)
+        elif n == 0:
+            write(b"\x01\x00")
+        else:
+            write(INT32_LAST[n](n + 1, *partition_indexes_list))
 
 
 def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
