@@ -16,7 +16,6 @@ from kvorum.raft.core import NotLeadingError, RaftCore
 from kvorum.raft.effects import Effect, Effects
 from kvorum.raft.log_view import EpochStart, LogView
 from kvorum.raft.replica import Identity
-from kvorum.raft.starting import InconsistentStateError
 from kvorum.raft.transitions import IllegalMoveError
 from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import Voter, VoterSet
@@ -32,7 +31,6 @@ __all__ = [
     "EpochStart",
     "Identity",
     "IllegalMoveError",
-    "InconsistentStateError",
     "LogView",
     "NotLeadingError",
     "OffsetAndEpoch",

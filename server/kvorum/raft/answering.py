@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.raft.basics import Endpoints, ReplicaKey
+from kvorum.raft.basics import EPOCH_MAX, Endpoints, ReplicaKey
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -25,7 +25,7 @@ def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
     role = replica.role
     # That this replica leads is something that only it can know.
     leader_id = None if leader.leader_id == replica.own.key.id else leader.leader_id
-    if leader.epoch < role.epoch:
+    if not role.epoch <= leader.epoch <= EPOCH_MAX:
         return False
     endpoints: Endpoints = ()
     if leader_id is not None:
@@ -66,7 +66,7 @@ def _vote_error(replica: Replica, request: VoteRequest) -> Error:
     end = request.log_end
     # Who asks for a vote in an epoch cannot have records of it yet.
     epoch_max = request.epoch if request.is_pre_vote else request.epoch - 1
-    if end.offset < 0 or not 0 <= end.epoch <= epoch_max:
+    if end.offset < 0 or not 0 <= end.epoch <= epoch_max or request.epoch > EPOCH_MAX:
         return Error.INVALID_REQUEST
     if request.epoch < replica.role.epoch:
         return Error.FENCED_LEADER_EPOCH
@@ -111,7 +111,7 @@ def answer_end_quorum_epoch(
 def _leader_error(replica: Replica, epoch: int, leader_id: int) -> Error:
     if epoch < replica.role.epoch:
         return Error.FENCED_LEADER_EPOCH
-    return Error.INVALID_REQUEST if leader_id < 0 else Error.NONE
+    return Error.INVALID_REQUEST if leader_id < 0 or epoch > EPOCH_MAX else Error.NONE
 
 
 def _successor_wait_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:

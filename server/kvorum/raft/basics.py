@@ -38,6 +38,9 @@ class Endpoint:
     port: int
 
 
+EPOCH_MAX = 2**31 - 2
+"""The highest epoch that is entered on anyone's word: one must be left for an election."""
+
 Endpoints: TypeAlias = tuple[Endpoint, ...]
 
 

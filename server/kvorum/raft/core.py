@@ -106,10 +106,7 @@ class RaftCore:
         return next_deadline(self._replica)
 
     def start(self, now: float, *, stored: ElectionRecord | None) -> Effects:
-        """Take the role that the stored record leaves; a lone voter begins to lead at once.
-
-        Raises InconsistentStateError where the record is one that this replica cannot have made.
-        """
+        """Take the role that the stored record leaves; a lone voter begins to lead at once."""
         replica = self._replica
         replica.begin_as(first_role(replica, now, stored), stored=stored)
         if replica.is_only_voter and not isinstance(replica.role, Candidate):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.raft.basics import Destination
+from kvorum.raft.basics import EPOCH_MAX, Destination
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -72,7 +72,7 @@ def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
 
 
 def _poll_prospective(replica: Replica, now: float, role: Prospective) -> None:
-    if role.tally.is_granted:
+    if role.tally.is_granted and role.epoch <= EPOCH_MAX:
         replica.become_candidate(now)
     elif role.tally.is_rejected or role.election_deadline <= now:
         replica.leave_prospective(now)
@@ -170,9 +170,12 @@ def _poll_leader(replica: Replica, now: float, role: Leader) -> None:
 
 
 def _poll_resigned(replica: Replica, now: float, role: Resigned) -> None:
-    if role.election_deadline <= now:
+    if role.election_deadline <= now and role.epoch <= EPOCH_MAX:
         replica.become_unattached(now, role.epoch + 1)
         return
+    if role.election_deadline <= now:
+        # There is no epoch left to go on in.
+        role.election_deadline = NEVER
     for voter_id in role.untold_ids:
         request = EndQuorumEpochRequest(
             epoch=role.epoch,

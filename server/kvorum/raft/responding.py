@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvorum.raft.answering import learn_leader
-from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.basics import EPOCH_MAX, OffsetAndEpoch
 from kvorum.raft.effects import (
     AppendDownload,
     AppendFetched,
@@ -55,7 +55,8 @@ def handle_response(
 
 def _handle_failure(replica: Replica, now: float, sent: Sent, failure: RequestFailed) -> None:
     is_pre_vote = isinstance(sent.request, VoteRequest) and sent.request.is_pre_vote
-    if failure.lacks_version and is_pre_vote and isinstance(replica.role, Prospective):
+    is_prospective = isinstance(replica.role, Prospective) and replica.role.epoch <= EPOCH_MAX
+    if failure.lacks_version and is_pre_vote and is_prospective:
         # A voter from before pre-votes can only be asked in a real election.
         replica.become_candidate(now)
         return

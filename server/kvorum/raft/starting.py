@@ -9,10 +9,6 @@ from kvorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
 from kvorum.raft.votes import VoteTally
 
 
-class InconsistentStateError(Exception):
-    """The stored election record is one that this replica cannot have made."""
-
-
 def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> Role:
     """Return the role that the stored record leads to, with the promises in it kept.
 
@@ -22,11 +18,6 @@ def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> R
     record = stored or ElectionRecord(0)
     deadline = now + replica.random_election_timeout() if replica.is_voter else NEVER
     own_id = replica.own.key.id
-    if record.voted is not None and not replica.own.can_vote:
-        raise InconsistentStateError(
-            f"this process has no controller role, but it voted for node {record.voted.id} "
-            f"in epoch {record.epoch}"
-        )
     if record.epoch < replica.log.last_epoch:
         return Unattached(replica.log.last_epoch, election_deadline=deadline)
     if record.leader_id == own_id:

@@ -50,7 +50,7 @@ from kvorum.raft.effects import (
     TruncateLog,
     WriteElection,
 )
-from kvorum.storage.errors import CorruptSnapshotError
+from kvorum.storage.errors import CorruptSnapshotError, StorageError
 from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.snapshots import RawSnapshotWriter
 from kvorum.wire.records import build_data_batch
@@ -105,6 +105,15 @@ class Driver:
             self.applier.add(SnapshotReady(latest))
         self.run(effects)
 
+    def call(self, verb: Callable[[], Effects]) -> None:
+        """Call a verb of the core and do its effects; a broken invariant stops the replica."""
+        try:
+            effects = verb()
+        except Exception as error:  # noqa: BLE001 - the core's state cannot be trusted any more
+            self.fail(error)
+        else:
+            self.run(effects)
+
     def run(self, effects: Effects) -> None:
         """Do the effects of a verb, behind those of the verbs before it."""
         self._queue.extend(effects.at_once)
@@ -143,7 +152,9 @@ class Driver:
         if self.failure is not None:
             return
         self.failure = error
-        _LOG.error("The replica of the metadata log stops: %s", error, exc_info=error)
+        # A disk that fails is told in one line; anything else is a bug, and told with its place.
+        place = None if isinstance(error, StorageError) else error
+        _LOG.error("The replica of the metadata log stops: %s", error, exc_info=place)
         self._stop_timer()
         self._queue.clear()
         self.inbound.fail_all(RaftStoppedError(f"the replica has stopped: {error}"))
@@ -283,10 +294,16 @@ class Driver:
             return
         if result.records is not None or result.snapshot_part:
             self._results[number] = result
-        effects = self.core.receive_response(self.now(), number=number, response=result.response)
-        if not _uses_result(effects, number):
-            self._results.pop(number, None)
-        self.run(effects)
+
+        def take_in() -> Effects:
+            effects = self.core.receive_response(
+                self.now(), number=number, response=result.response
+            )
+            if not _uses_result(effects, number):
+                self._results.pop(number, None)
+            return effects
+
+        self.call(take_in)
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run something in the background; its failure is the replica's."""
@@ -369,7 +386,7 @@ class Driver:
     def _tick(self) -> None:
         self._timer = None
         if not self.is_stopped:
-            self.run(self.core.tick(self.now()))
+            self.call(lambda: self.core.tick(self.now()))
 
 
 def _uses_result(effects: Effects, number: int) -> bool:

@@ -70,8 +70,7 @@ class RaftNode:
     async def start(self) -> None:
         """Open the directory, tell the listener the latest snapshot, and take part.
 
-        Raises StorageError where the directory cannot be used, and InconsistentStateError where it
-        is that of another node. A lone voter begins to lead at once.
+        Raises StorageError where the directory cannot be used. A lone voter begins to lead at once.
         """
         opened = await asyncio.get_running_loop().run_in_executor(None, self._open)
         for line in opened.log.recovery.lines():
@@ -132,7 +131,7 @@ class RaftNode:
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
         if not driver.is_stopped:
-            driver.run(driver.core.shutdown(driver.now()))
+            driver.call(lambda: driver.core.shutdown(driver.now()))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.raft.shutdown_timeout_ms / 1000):
                     await driver.shutdown_complete.wait()
@@ -211,7 +210,7 @@ class RaftNode:
     def resign(self, epoch: int) -> None:
         """Give up the leadership of `epoch`, if this node still has it."""
         driver = self._running_driver()
-        driver.run(driver.core.resign(driver.now(), epoch=epoch))
+        driver.call(lambda: driver.core.resign(driver.now(), epoch=epoch))
 
     async def handle_request(
         self, request: Message, *, version: int, listener_name: str
@@ -226,7 +225,7 @@ class RaftNode:
         if isinstance(asked, Message):
             return asked
         token, response = driver.inbound.add(request, version=version, listener_name=listener_name)
-        driver.run(driver.core.receive(driver.now(), token=token, request=asked))
+        driver.call(lambda: driver.core.receive(driver.now(), token=token, request=asked))
         try:
             return await response
         finally:
