@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from types import MappingProxyType
 
 from kvorum.controller.settings import ControllerSettings
@@ -15,6 +17,7 @@ from kvorum.node.services import ControllerServices
 from kvorum.wire.uuid_text import random_uuid
 
 REGISTRATION_TIMEOUT_MS = 5_000
+ACTIVATION_SECONDS_MAX = 1.0
 
 
 class ControllerPart:
@@ -63,10 +66,18 @@ class ControllerPart:
         return self._shell.is_active
 
     async def start(self) -> None:
-        """Take requests; the log must be open."""
+        """Take requests; the log must be open.
+
+        A lone voter leads already and will be active in a moment: it is waited for, so that the
+        first requests of the own broker are not refused.
+        """
         for name, server in self._servers.items():
             await server.start(self._core.sockets[name])
         self._tasks.start()
+        if self._core.raft.is_leader:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ACTIVATION_SECONDS_MAX):
+                    await self._shell.wait_until_active()
         self._registrar.start()
 
     async def begin_stop(self) -> None:

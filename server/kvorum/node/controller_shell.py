@@ -8,6 +8,7 @@ and refuses what was still waiting.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -68,12 +69,17 @@ class ControllerShell:
         self._clock = clock
         self._random = random
         self._claim: _Claim | None = None
+        self._is_claimed = asyncio.Event()
         self._deferred = DeferredAnswers()
 
     @property
     def is_active(self) -> bool:
         """Whether this node is the active controller."""
         return self._claim is not None
+
+    async def wait_until_active(self) -> None:
+        """Return once this node is the active controller."""
+        await self._is_claimed.wait()
 
     async def write(self, request: IncomingRequest) -> Message:
         """Answer a request that may change metadata, once what it wrote is committed.
@@ -107,6 +113,7 @@ class ControllerShell:
         sessions.start(self._loader.image.cluster, self._clock.monotonic_ms())
         claim = _Claim(epoch=epoch, pending=self._loader.image, sessions=sessions)
         self._claim = claim
+        self._is_claimed.set()
         result = activation_records(claim.pending, self._bootstrap, self.settings)
         _log.info(
             "Became the active controller of epoch %d%s",
@@ -121,6 +128,7 @@ class ControllerShell:
     def renounce(self) -> None:
         """Stop being the active controller; whoever still waits is told to ask another one."""
         claim, self._claim = self._claim, None
+        self._is_claimed.clear()
         if claim is None:
             return
         _log.info("Stopped being the active controller of epoch %d", claim.epoch)
