@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.node.config import Listener
-from kvorum.node.listener import bind
+from kvorum.node.errors import NodeStartError
+from kvorum.node.listener import PORT_MAX, bind
 
 _PROTOCOL_NUMBERS: Mapping[str, int] = MappingProxyType(
     {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -31,6 +32,16 @@ def bind_listeners(listeners: Iterable[Listener], given: Sockets, closing: ExitS
             sockets[name] = bind(name, listener.host, listener.port)
             closing.callback(sockets[name].close)
     return MappingProxyType(sockets)
+
+
+def check_advertised(listeners: Iterable[Listener]) -> None:
+    """Check that every port told to others is one; raises NodeStartError."""
+    for listener in listeners:
+        if not 0 <= listener.port <= PORT_MAX:
+            raise NodeStartError(
+                f"Cannot advertise {listener.name}://{listener.host or ''}:{listener.port}: there "
+                f"is no port {listener.port}. Correct 'advertised.listeners'"
+            )
 
 
 def advertised_endpoints(listeners: Iterable[Listener], sockets: Sockets) -> tuple[Endpoint, ...]:

@@ -16,7 +16,12 @@ from kvorum.node.connection_limits import ConnectionLimits, usable_limits
 from kvorum.node.controller_part import ControllerPart
 from kvorum.node.core import NodeCore
 from kvorum.node.directories import NodeDirectories, open_directories
-from kvorum.node.endpoints import Sockets, advertised_endpoints, bind_listeners
+from kvorum.node.endpoints import (
+    Sockets,
+    advertised_endpoints,
+    bind_listeners,
+    check_advertised,
+)
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
@@ -80,10 +85,11 @@ class Node:
     async def start(self) -> None:
         """Return once the node serves all its roles.
 
-        Raises NodeStartError or StorageError, in one line, with everything cleaned up.
+        Raises NodeStartError, StorageError, or NodeFailedError where its log fails meanwhile; in
+        one line, with everything cleaned up.
         """
         try:
-            await self._start()
+            await self._start_unless_it_fails()
         except BaseException:
             await self._clean_up()
             raise
@@ -104,7 +110,23 @@ class Node:
         """Close what is open, without asking the controller for leave."""
         await self._clean_up()
 
+    async def _start_unless_it_fails(self) -> None:
+        """Start; a broker would wait for ever for a controller whose log has failed."""
+        starting = asyncio.create_task(self._start())
+        failing = asyncio.create_task(self._has_failed.wait())
+        try:
+            await asyncio.wait({starting, failing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            starting.cancel()
+            failing.cancel()
+            await asyncio.gather(starting, failing, return_exceptions=True)
+        if self._failure is not None:
+            raise self._failure
+        starting.result()
+
     async def _start(self) -> None:
+        advertised = self.config.listeners
+        check_advertised((*advertised.advertised_brokers, *advertised.advertised_controllers))
         directories = open_directories(
             self.config, self._files, random=random.SystemRandom(), locks=self._resources
         )

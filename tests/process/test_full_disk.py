@@ -1,0 +1,127 @@
+"""Disks that are full, may not be written, or cannot be read: the node says so and loses nothing."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvorum.wire.error_codes import ErrorCode
+from tests.process.combined_node import CombinedNode
+from tests.process.node_process import Ended
+from tests.process.test_bad_start import assert_one_line
+from tests.process.topics import create, read_topics
+
+DISK_BYTES = 1_000_000
+TOPICS_EACH = 20
+LONG = "x" * 200
+
+
+def mount(target: Path, *options: str) -> None:
+    """Mount, or skip the test where that is not allowed."""
+    done = subprocess.run(
+        ["mount", *options, str(target)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root on Linux")
+    target = tmp_path / "disk"
+    target.mkdir()
+    mount(target, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs")
+    yield target
+    subprocess.run(["umount", "--lazy", str(target)], check=True)
+
+
+def fill(node: CombinedNode) -> set[str]:
+    """Create topics until the node gives up, and return those that it acknowledged."""
+    acknowledged: set[str] = set()
+    for number in range(200):
+        names = [f"{LONG}-{number}-{index}" for index in range(TOPICS_EACH)]
+        try:
+            codes = create(node.broker, *names)
+        except (OSError, AssertionError):
+            return acknowledged
+        if set(codes) != {ErrorCode.NONE}:
+            assert ErrorCode.NONE not in codes
+            return acknowledged
+        acknowledged.update(names)
+    raise AssertionError("the disk was never full")
+
+
+def assert_stopped_loudly(ended: Ended, directory: Path, words: str) -> None:
+    """It ended with an error code and a last line that says what failed, and where."""
+    assert ended.exit_code == 1
+    assert words in ended.last_line
+    assert str(directory) in ended.last_line
+
+
+def test_a_full_disk(formatted: CombinedNode, disk: Path) -> None:
+    node = formatted.copy_to(disk / "node")
+    with node.process() as process:
+        acknowledged = fill(node)
+        assert_stopped_loudly(process.wait(), node.data, "No space left on device")
+    assert acknowledged
+    # Still full: it may not start, or start and stop again, but never with success.
+    still_full = node.process().run_to_end()
+    assert_stopped_loudly(still_full, node.data, "No space left on device")
+    mount(disk, "-o", f"remount,size={4 * DISK_BYTES}")
+    with node.process():
+        assert read_topics(node.broker).keys() >= acknowledged
+        assert create(node.broker, "after") == [ErrorCode.NONE]
+
+
+def test_a_limit_on_the_size_of_files(node: CombinedNode) -> None:
+    """The same without root: the system refuses to let a file grow beyond a limit."""
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("only Linux can limit another process")
+    with node.process() as process:
+        assert create(node.broker, "before") == [ErrorCode.NONE]
+        limit = node.log.stat().st_size + 20_000
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        acknowledged = fill(node)
+        assert_stopped_loudly(process.wait(), node.data, "File too large")
+    with node.process():
+        assert read_topics(node.broker).keys() >= acknowledged | {"before"}
+        assert create(node.broker, "after") == [ErrorCode.NONE]
+
+
+def test_a_disk_that_may_not_be_written(formatted: CombinedNode, disk: Path) -> None:
+    node = formatted.copy_to(disk / "node")
+    with node.process():
+        assert create(node.broker, "before") == [ErrorCode.NONE]
+    mount(disk, "-o", "remount,ro")
+    ended = node.process().run_to_end()
+    assert_one_line(ended)
+    assert_stopped_loudly(ended, node.data, "Read-only file system")
+    mount(disk, "-o", "remount,rw")
+    with node.process():
+        assert read_topics(node.broker).keys() == {"before"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read(node: CombinedNode) -> None:
+    node.data.chmod(0)
+    try:
+        ended = node.process().run_to_end()
+    finally:
+        node.data.chmod(0o755)
+    assert_one_line(ended)
+    assert_stopped_loudly(ended, node.data, "Permission denied")
+
+
+def test_a_file_in_the_place_of_the_directory(node: CombinedNode) -> None:
+    elsewhere = node.folder / "a-file"
+    elsewhere.write_text("")
+    node.configure(log_dirs=str(elsewhere))
+    ended = node.process().run_to_end()
+    assert_one_line(ended)
+    assert str(elsewhere) in ended.last_line
