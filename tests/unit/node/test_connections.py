@@ -49,9 +49,7 @@ def test_connections_too_many_are_refused_and_others_served(
     # The broker itself has two connections to the controller, which count as well.
     cluster = kvorum_cluster_factory(overrides={"max.connections": "12"})
     with contextlib.ExitStack() as opened:
-        clients = [
-            opened.enter_context(RawClient(cluster.bootstrap_servers)) for _ in range(20)
-        ]
+        clients = [opened.enter_context(RawClient(cluster.bootstrap_servers)) for _ in range(20)]
         alive: list[RawClient] = []
         for client in clients:
             with contextlib.suppress(AssertionError, ConnectionError):

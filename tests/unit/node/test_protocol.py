@@ -164,7 +164,6 @@ def served(apis: Mapping[int, ServedApi[Node]]) -> list[tuple[int, int]]:
     ]
 
 
-
 @pytest.mark.parametrize(("key", "version"), served(broker_apis()))
 def test_every_api_of_the_broker_is_answered_in_every_version(
     broker: RawClient, key: int, version: int
