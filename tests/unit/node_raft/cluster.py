@@ -181,6 +181,8 @@ class Replica:
     static_voters: tuple[StaticVoter, ...] = ()
     bootstrap_servers: tuple[Address, ...] = ()
     listener: RecordingListener = field(default_factory=RecordingListener)
+    directory_id: bytes | None = None
+    local_listeners: tuple[tuple[str, str, int], ...] = ()
     has_started: bool = False
     node: RaftNode = field(init=False)
 
@@ -200,15 +202,15 @@ class Replica:
         self.server.node = self.node
 
     def _settings(self) -> RaftSettings:
-        own = (ListenerAddress(LISTENER, "127.0.0.1", self.server.port),) if self.can_vote else ()
+        own = self.local_listeners or ((LISTENER, "127.0.0.1", self.server.port),)
         return RaftSettings(
             node_id=self.node_id,
             cluster_id=CLUSTER_ID,
-            directory_id=bytes([self.node_id]) * 16,
+            directory_id=self.directory_id or bytes([self.node_id]) * 16,
             directory=self.directory / "__cluster_metadata-0",
             can_vote=self.can_vote,
             controller_listener=LISTENER,
-            local_listeners=own,
+            local_listeners=tuple(ListenerAddress(*one) for one in own if self.can_vote),
             static_voters=self.static_voters,
             bootstrap_servers=self.bootstrap_servers,
             raft=self.config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -64,45 +65,44 @@ class Peer:
 
     def request(self) -> msg.Request:
         choose = self.random.choice
-        return choose(
-            [
-                lambda: msg.VoteRequest(
-                    epoch=self.epoch(),
-                    replica=self.key(),
-                    voter=self.maybe_key(),
-                    log_end=self.position(),
-                    is_pre_vote=choose([True, False]),
-                ),
-                lambda: msg.BeginQuorumEpochRequest(
-                    epoch=self.epoch(),
-                    leader_id=choose(IDS),
-                    voter=self.maybe_key(),
-                    endpoints=self.endpoints(),
-                ),
-                lambda: msg.EndQuorumEpochRequest(
-                    epoch=self.epoch(),
-                    leader_id=choose(IDS),
-                    preferred=tuple(self.key() for _ in range(choose([0, 1, 3, 80]))),
-                    endpoints=self.endpoints(),
-                ),
-                lambda: msg.FetchRequest(
-                    replica=self.maybe_key(),
-                    epoch=self.epoch(),
-                    position=self.position(),
-                    max_wait_ms=choose([-1, 0, 500, INT32_MAX]),
-                    bytes_max=choose([-1, 0, INT32_MAX]),
-                    high_watermark=choose([None, *OFFSETS]),
-                ),
-                lambda: msg.FetchSnapshotRequest(
-                    replica=self.maybe_key(),
-                    epoch=self.epoch(),
-                    snapshot_id=self.position(),
-                    position=choose(OFFSETS),
-                    bytes_max=choose([-1, 0, INT32_MAX]),
-                ),
-                msg.DescribeQuorumRequest,
-            ]
-        )()
+        kinds: list[Callable[[], msg.Request]] = [
+            lambda: msg.VoteRequest(
+                epoch=self.epoch(),
+                replica=self.key(),
+                voter=self.maybe_key(),
+                log_end=self.position(),
+                is_pre_vote=choose([True, False]),
+            ),
+            lambda: msg.BeginQuorumEpochRequest(
+                epoch=self.epoch(),
+                leader_id=choose(IDS),
+                voter=self.maybe_key(),
+                endpoints=self.endpoints(),
+            ),
+            lambda: msg.EndQuorumEpochRequest(
+                epoch=self.epoch(),
+                leader_id=choose(IDS),
+                preferred=tuple(self.key() for _ in range(choose([0, 1, 3, 80]))),
+                endpoints=self.endpoints(),
+            ),
+            lambda: msg.FetchRequest(
+                replica=self.maybe_key(),
+                epoch=self.epoch(),
+                position=self.position(),
+                max_wait_ms=choose([-1, 0, 500, INT32_MAX]),
+                bytes_max=choose([-1, 0, INT32_MAX]),
+                high_watermark=choose([None, *OFFSETS]),
+            ),
+            lambda: msg.FetchSnapshotRequest(
+                replica=self.maybe_key(),
+                epoch=self.epoch(),
+                snapshot_id=self.position(),
+                position=choose(OFFSETS),
+                bytes_max=choose([-1, 0, INT32_MAX]),
+            ),
+            msg.DescribeQuorumRequest,
+        ]
+        return choose(kinds)()
 
     def response_to(self, request: msg.Request) -> msg.Response | msg.RequestFailed:
         """Return any response of the kind that belongs to a request, or a failure."""

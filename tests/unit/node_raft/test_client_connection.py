@@ -1,0 +1,278 @@
+"""A client's connection against peers that answer, that do not, and that talk nonsense."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Self
+
+import pytest
+
+from kvorum.node.client_connection import (
+    ClientConnection,
+    ConnectFailedError,
+    ConnectionLostError,
+    NoCommonVersionError,
+    RequestTimedOutError,
+)
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
+from kvorum.wire.messages.api_versions import (
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+)
+from kvorum.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+
+pytestmark = pytest.mark.asyncio
+Answer = Callable[[bytes], Awaitable[bytes | None]]
+
+
+class Peer:
+    """A server that answers each frame by a function; None is no answer, b"" hangs up."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.port = 0
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                while True:
+                    (size,) = struct.unpack(">i", await reader.readexactly(4))
+                    answer = await self._answer(await reader.readexactly(size))
+                    if answer == b"":
+                        break
+                    writer.write(answer or b"")
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def connect(self, timeout_ms: int = 5000) -> ClientConnection:
+        return await ClientConnection.open(
+            host="127.0.0.1", port=self.port, client_id="test", timeout_ms=timeout_ms
+        )
+
+
+def versions(error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> ApiVersionsResponse:
+    keys = {"vote": 52, "describe_cluster": 60, "api_versions": 18}
+    entries = [ApiVersionsResponseApiVersion(keys[name], *ends) for name, ends in ranges.items()]
+    return ApiVersionsResponse(error, entries)
+
+
+def answering(offered: ApiVersionsResponse, then: Answer | None = None) -> Answer:
+    """Answer ApiVersions with what is offered, and everything else by `then`."""
+
+    async def answer(frame: bytes) -> bytes | None:
+        header, _ = decode_request_frame(frame)
+        if header.request_api_key != 18:
+            return b"" if then is None else await then(frame)
+        response = encode_response_frame(
+            offered, version=header.request_api_version, correlation_id=header.correlation_id
+        )
+        return with_size(response)
+
+    return answer
+
+
+def cluster_answer(frame: bytes) -> bytes:
+    """Answer a DescribeCluster request; the cluster's name is the version it was asked in."""
+    header, _ = decode_request_frame(frame)
+    response = DescribeClusterResponse(cluster_id=f"v{header.request_api_version}")
+    return with_size(
+        encode_response_frame(
+            response,
+            version=header.request_api_version,
+            correlation_id=header.correlation_id,
+        )
+    )
+
+
+async def describe(connection: ClientConnection, timeout_ms: int = 5000) -> str:
+    response = await connection.request(
+        DescribeClusterRequest(), DescribeClusterResponse, timeout_ms=timeout_ms
+    )
+    return response.cluster_id
+
+
+async def answer_cluster(frame: bytes) -> bytes:
+    return cluster_answer(frame)
+
+
+async def test_the_highest_common_version_is_spoken() -> None:
+    for offered, expected in [((0, 0), "v0"), ((0, 1), "v1"), ((0, 99), "v2"), ((1, 2), "v2")]:
+        async with Peer(answering(versions(describe_cluster=offered), answer_cluster)) as peer:
+            connection = await peer.connect()
+            assert await describe(connection) == expected
+            await connection.close()
+
+
+async def test_no_common_version_leaves_the_connection_open() -> None:
+    offered = versions(describe_cluster=(0, 2), vote=(50, 60))
+    async with Peer(answering(offered, answer_cluster)) as peer:
+        connection = await peer.connect()
+        with pytest.raises(NoCommonVersionError, match="50 to 60"):
+            await connection.request(VoteRequest(), VoteResponse, timeout_ms=1000)
+        assert connection.is_open
+        assert await describe(connection) == "v2"
+        await connection.close()
+
+
+async def test_an_api_that_is_not_offered_has_no_version() -> None:
+    async with Peer(answering(versions(describe_cluster=(0, 2)))) as peer:
+        connection = await peer.connect()
+        with pytest.raises(NoCommonVersionError, match="does not offer"):
+            connection.version_for(VoteRequest)
+        await connection.close()
+
+
+async def test_an_old_peer_is_asked_again_in_a_version_it_knows() -> None:
+    asked: list[int] = []
+
+    async def answer(frame: bytes) -> bytes:
+        header, _ = decode_request_frame(frame)
+        asked.append(header.request_api_version)
+        is_known = header.request_api_version <= 2
+        error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
+        response = versions(error, api_versions=(0, 2), describe_cluster=(0, 0))
+        version = header.request_api_version if is_known else 0
+        return with_size(
+            encode_response_frame(response, version=version, correlation_id=header.correlation_id)
+        )
+
+    async with Peer(answer) as peer:
+        connection = await peer.connect()
+        assert asked == [4, 2]
+        assert connection.peer_versions[60] == (0, 0)
+        await connection.close()
+
+
+async def test_requests_are_pipelined_and_answers_find_who_asked() -> None:
+    waiting: list[bytes] = []
+
+    async def answer_both_backwards(frame: bytes) -> bytes | None:
+        waiting.append(frame)
+        if len(waiting) < 2:
+            return None
+        return b"".join(cluster_answer(one) for one in reversed(waiting))
+
+    offered = versions(describe_cluster=(0, 2))
+    async with Peer(answering(offered, answer_both_backwards)) as peer:
+        connection = await peer.connect()
+        answers = await asyncio.gather(describe(connection), describe(connection))
+        assert list(answers) == ["v2", "v2"]
+        await connection.close()
+
+
+async def test_a_peer_that_does_not_answer_in_time_is_given_up() -> None:
+    async def never(_: bytes) -> None:
+        return None
+
+    async with Peer(answering(versions(describe_cluster=(0, 2)), never)) as peer:
+        connection = await peer.connect()
+        with pytest.raises(RequestTimedOutError):
+            await describe(connection, timeout_ms=20)
+        assert not connection.is_open
+        with pytest.raises(RequestTimedOutError):
+            await describe(connection)
+        await connection.close()
+
+
+async def test_a_peer_that_hangs_up_fails_everyone_who_waits() -> None:
+    async with Peer(answering(versions(describe_cluster=(0, 2)))) as peer:
+        connection = await peer.connect()
+        outcomes = await asyncio.gather(
+            describe(connection), describe(connection), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [ConnectionLostError] * 2
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        struct.pack(">i", -5),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", 1) + b"x",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    ],
+)
+async def test_a_peer_that_talks_nonsense_is_left(garbage: bytes) -> None:
+    async def nonsense(_: bytes) -> bytes:
+        return garbage
+
+    async with Peer(answering(versions(describe_cluster=(0, 2)), nonsense)) as peer:
+        connection = await peer.connect()
+        with pytest.raises(ConnectionLostError):
+            await describe(connection)
+        await connection.close()
+    async with Peer(nonsense) as peer:
+        with pytest.raises((ConnectionLostError, ConnectFailedError)):
+            await peer.connect()
+
+
+async def test_a_response_that_cannot_be_read_closes_the_connection() -> None:
+    async def cut_short(frame: bytes) -> bytes:
+        header, _ = decode_request_frame(frame)
+        return with_size(struct.pack(">i", header.correlation_id) + b"\x00\x01")
+
+    async with Peer(answering(versions(describe_cluster=(0, 2)), cut_short)) as peer:
+        connection = await peer.connect()
+        with pytest.raises(ConnectionLostError, match="not a response"):
+            await describe(connection)
+        assert not connection.is_open
+        await connection.close()
+
+
+async def test_nobody_there() -> None:
+    async with Peer(answering(versions())) as peer:
+        pass
+    with pytest.raises(ConnectFailedError, match="no connection to"):
+        await peer.connect()
+
+
+async def test_a_peer_that_accepts_and_says_nothing() -> None:
+    async def never(_: bytes) -> None:
+        return None
+
+    async with Peer(never) as peer:
+        with pytest.raises(ConnectFailedError, match="within 30 ms"):
+            await peer.connect(timeout_ms=30)
+
+
+async def test_closing_fails_who_waits_and_may_be_done_twice() -> None:
+    asked = asyncio.Event()
+
+    async def note(_: bytes) -> None:
+        asked.set()
+
+    async with Peer(answering(versions(describe_cluster=(0, 2)), note)) as peer:
+        connection = await peer.connect()
+        waiting = asyncio.create_task(describe(connection))
+        await asked.wait()
+        await connection.close()
+        await connection.close()
+        with pytest.raises(ConnectionLostError, match="was closed"):
+            await waiting
