@@ -1,6 +1,6 @@
 """Nodes for the tests of this folder, and Kafka's tools to look at what they wrote."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,23 @@ from tests.interop.conftest import java, kafka_jars, kafka_tools
 from tests.process.combined_node import CombinedNode, format_node
 from tests.process.node_process import NodeProcess
 
-__all__ = ["formatted", "java", "kafka_jars", "kafka_tools", "node", "running", "shared"]
+__all__ = ["java", "kafka_jars", "kafka_tools"]
+Report = Callable[[str], None]
+_MEASURED = pytest.StashKey[list[str]]()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what was measured, also where all went well."""
+    for line in config.stash.get(_MEASURED, list[str]()):
+        terminalreporter.write_line(f"MEASURED {line}")
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig: pytest.Config) -> Report:
+    """Return a function that takes a line about something measured."""
+    return pytestconfig.stash.setdefault(_MEASURED, list[str]()).append
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,8 +56,13 @@ def running(node: CombinedNode) -> Iterator[NodeProcess]:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CombinedNode]:
-    """A running node at addresses of its own for tests that leave it alive."""
-    node = format_node(tmp_path_factory.mktemp("shared") / "node")
-    with node.process():
-        yield node
+def shared(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
+    """The node of `shared_process`; tests have to leave it alive."""
+    return format_node(tmp_path_factory.mktemp("shared") / "node")
+
+
+@pytest.fixture(scope="session")
+def shared_process(shared: CombinedNode) -> Iterator[NodeProcess]:
+    """A node at addresses of its own that runs as long as somebody may use it."""
+    with shared.process() as process:
+        yield process

@@ -1,4 +1,4 @@
-"""Disks that are full, may not be written, or cannot be read: the node says so and loses nothing."""
+"""Disks that are full, may not be written, or cannot be read: the node says so, keeps all."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from kvorum.wire.error_codes import ErrorCode
 from tests.process.combined_node import CombinedNode
 from tests.process.node_process import Ended
 from tests.process.test_bad_start import assert_one_line
 from tests.process.topics import create, read_topics
+
+from kvorum.wire.error_codes import ErrorCode
 
 DISK_BYTES = 1_000_000
 TOPICS_EACH = 20

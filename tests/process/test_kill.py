@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from tests.interop.kafka.tools import ToolRunner
 from tests.process.combined_node import CombinedNode, format_node
-from tests.process.topics import TopicFacts, read_topics
+from tests.process.conftest import Report
+from tests.process.topics import TopicFacts, create, read_topics
 from tests.process.workload import Ledger, Stream
 
 from kvorum.cli import main
+from kvorum.wire.error_codes import ErrorCode
 
 ROUNDS = 50
 CLIENTS = 4
@@ -63,7 +65,7 @@ class Killing:
 
 
 @pytest.fixture(scope="module")
-def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Killing:
+def killed(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Killing:
     """A node that was killed in every round and then stopped in order."""
     formatted = format_node(tmp_path_factory.mktemp("formatted") / "node")
     node = formatted.copy_to(tmp_path_factory.mktemp("killed") / "node", OVERRIDES)
@@ -73,8 +75,8 @@ def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         killing.round(number)
     killing.stop_in_order()
     ledger = killing.ledger
-    request.config.get_terminal_writer().line(
-        f"\n{ROUNDS} rounds in {time.monotonic() - started:.1f} s: {ledger.requests_answered} "
+    report(
+        f"{ROUNDS} rounds in {time.monotonic() - started:.1f} s: {ledger.requests_answered} "
         f"requests answered, {len(ledger.acknowledged)} topics acknowledged, "
         f"{len(killing.seen)} there, {_snapshot_count(node)} snapshots"
     )
@@ -131,3 +133,19 @@ def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunn
         names = _topics_in(dump.stdout)
         assert len(set(names)) == len(names)
         assert killed.seen.keys() >= set(names)
+
+
+def test_kills_while_it_starts(formatted: CombinedNode, tmp_path: Path) -> None:
+    """Wherever a start is cut off, the next one goes on from there."""
+    node = formatted.copy_to(tmp_path / "node", OVERRIDES)
+    moments = ["active controller", "Registered as broker", "RECOVERY", "RUNNING"]
+    for number, moment in enumerate([*moments, *moments]):
+        process = node.process()
+        process.launch()
+        process.wait_for_line(moment)
+        process.kill()
+        if number % 3 == 0:
+            with node.process():
+                assert create(node.broker, f"topic-{number}") == [ErrorCode.NONE]
+    with node.process():
+        assert read_topics(node.broker).keys() == {"topic-0", "topic-3", "topic-6"}

@@ -1,0 +1,191 @@
+"""Rubbish on both ports of a running node: its sender is cut off, everybody else is served."""
+
+import random
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+from tests.process.combined_node import OTHER_CLUSTER_ID, CombinedNode
+from tests.process.memory import Memory
+from tests.process.node_process import NodeProcess
+from tests.process.topics import create, create_request, is_served, read_topics
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import encode_request_frame, with_size
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from kvorum.wire.messages.metadata import MetadataRequest
+
+pytestmark = pytest.mark.usefixtures("shared_process")
+
+CREATE_TOPICS, API_VERSIONS = 19, 18
+MIB = 1024 * 1024
+CUT_OFF = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "TLS hello": bytes.fromhex("1603010200010001fc0303") + bytes(506),
+    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "negative size": struct.pack(">i", -1),
+    "lowest size": struct.pack(">i", -(2**31)),
+    "highest size": struct.pack(">i", 2**31 - 1),
+    "no header": struct.pack(">i", 0),
+    "unknown key": struct.pack(">ihhih", 10, 4711, 0, 1, -1),
+    "unknown version": struct.pack(">ihhih", 10, CREATE_TOPICS, 99, 1, -1),
+    "body cut short": struct.pack(">ihhihih", 16, CREATE_TOPICS, 2, 1, -1, 3, 9),
+    "array of 2^31-1": struct.pack(">ihhihi", 14, CREATE_TOPICS, 2, 1, -1, 2**31 - 1),
+    "array below null": struct.pack(">ihhihi", 14, CREATE_TOPICS, 2, 1, -1, -7),
+    "client id beyond the end": struct.pack(">ihhih", 10, API_VERSIONS, 0, 1, 32767),
+    "endless varint": struct.pack(">ihhihB", 21, CREATE_TOPICS, 7, 1, -1, 0) + b"\xff" * 10,
+}
+
+
+@pytest.fixture
+def memory(shared_process: NodeProcess) -> Memory:
+    """The memory of the shared node."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    return Memory(shared_process.pid)
+
+
+@pytest.fixture
+def bystander(shared: CombinedNode) -> Iterator[RawClient]:
+    """A client that was there before, and has to be served still when the test is over."""
+    with RawClient(shared.broker) as client:
+        yield client
+        software = client.ask(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
+        assert software.error_code == ErrorCode.NONE
+    assert is_served(shared.broker)
+
+
+@pytest.mark.usefixtures("bystander")
+@pytest.mark.parametrize("kind", CUT_OFF)
+def test_rubbish_is_cut_off(shared: CombinedNode, kind: str) -> None:
+    for address in (shared.broker, shared.controller):
+        with RawClient(address) as client:
+            client.send_bytes(CUT_OFF[kind])
+            assert client.is_closed()
+
+
+@pytest.mark.usefixtures("bystander")
+def test_random_bytes(shared: CombinedNode) -> None:
+    dice = random.Random(3)
+    for number in range(300):
+        address = (shared.broker, shared.controller)[number % 2]
+        with RawClient(address) as client:
+            body = dice.randbytes(dice.randrange(200))
+            if number % 3:
+                body = struct.pack(">hh", dice.choice(list(API_SPECS)), dice.randrange(14)) + body
+            client.send_frame(body)
+
+
+@pytest.mark.usefixtures("bystander")
+def test_a_good_request_with_flipped_bits(shared: CombinedNode) -> None:
+    """Whatever such a request comes to, it is an answer or the end of its connection."""
+    before = read_topics(shared.broker)
+    request = create_request([])
+    frame = encode_request_frame(request, version=7, correlation_id=1, client_id="flipping")
+    frames = [
+        frame,
+        encode_request_frame(
+            MetadataRequest(topics=None), version=12, correlation_id=1, client_id="flipping"
+        ),
+    ]
+    for good in frames:
+        for position in range(len(good) * 8):
+            bad = bytearray(good)
+            bad[position // 8] ^= 1 << position % 8
+            with RawClient(shared.broker) as client:
+                client.send_frame(bytes(bad))
+                # So that a request that came out longer than its frame ends as well.
+                client.socket.shutdown(socket.SHUT_WR)
+                client.read_frame()
+    assert read_topics(shared.broker) == before
+
+
+@pytest.mark.usefixtures("bystander")
+def test_half_frames_and_resets(shared: CombinedNode) -> None:
+    frame = with_size(
+        encode_request_frame(
+            create_request(["never"]), version=7, correlation_id=1, client_id="half"
+        )
+    )
+    for size in range(len(frame)):
+        with RawClient(shared.broker) as client:
+            client.send_bytes(frame[:size])
+            if size % 2:
+                client.socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
+    assert "never" not in read_topics(shared.broker)
+
+
+@pytest.mark.usefixtures("bystander")
+def test_clients_that_send_a_byte_at_a_time(shared: CombinedNode) -> None:
+    """Many slow ones hold nobody else up, and are answered when they are done."""
+    request = ApiVersionsRequest("slow", "1")
+    frame = with_size(encode_request_frame(request, version=4, correlation_id=1, client_id="slow"))
+    with ExitStack() as opened:
+        slow = [opened.enter_context(RawClient(shared.broker)) for _ in range(50)]
+        for position in range(len(frame)):
+            for client in slow:
+                client.send_bytes(frame[position : position + 1])
+            if position % 10 == 0:
+                assert is_served(shared.broker)
+        assert all(client.read_frame() is not None for client in slow)
+
+
+@pytest.mark.usefixtures("bystander")
+def test_a_client_that_never_reads(shared: CombinedNode, memory: Memory) -> None:
+    """What it does not read is not kept for it: the node stops reading its requests."""
+    frame = with_size(
+        encode_request_frame(
+            ApiVersionsRequest("deaf", "1"), version=4, correlation_id=1, client_id="deaf"
+        )
+    )
+    before = memory.resident_bytes()
+    with RawClient(shared.broker) as deaf:
+        deaf.socket.settimeout(1)
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < 64 * MIB:
+                sent += deaf.socket.send(frame * 2000)
+        assert sent < 64 * MIB, "the node took everything in"
+        assert is_served(shared.broker)
+        assert memory.resident_bytes() - before < 16 * MIB
+
+
+@pytest.mark.usefixtures("bystander")
+def test_a_large_request_of_nothing_takes_bounded_memory(
+    shared: CombinedNode, memory: Memory
+) -> None:
+    """A decoder that believed its counts would make millions of objects of it."""
+    size = 8 * MIB
+    body = struct.pack(">hhih", CREATE_TOPICS, 2, 1, -1) + struct.pack(">i", size // 16)
+    before = memory.peak_bytes()
+    with RawClient(shared.broker) as client:
+        client.send_frame(body + bytes(size))
+        client.read_frame()
+    grown = memory.peak_bytes() - before
+    # The frame in the buffer and on its own, and what decoding may take: 4 times it and 16 MiB.
+    assert grown < 7 * size + 16 * MIB, f"{grown / MIB:.0f} MiB for {size / MIB:.0f} MiB"
+
+
+@pytest.mark.usefixtures("bystander")
+def test_a_broker_of_another_cluster(shared: CombinedNode) -> None:
+    request = BrokerRegistrationRequest(
+        broker_id=9, cluster_id=OTHER_CLUSTER_ID, incarnation_id=bytes(range(16))
+    )
+    with RawClient(shared.controller) as client:
+        response = client.ask(request, BrokerRegistrationResponse, 4)
+    assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_after_all_that_the_node_works(shared: CombinedNode) -> None:
+    assert create(shared.broker, "after-all-that") == [ErrorCode.NONE]

@@ -1,0 +1,85 @@
+"""10,000 connections that say nothing: they cost a little memory, and nobody notices."""
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from socket import create_connection
+
+import pytest
+from tests.process.combined_node import CombinedNode
+from tests.process.conftest import Report
+from tests.process.memory import Memory
+from tests.process.node_process import NodeProcess
+from tests.process.topics import create, is_served
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+
+WANTED = 10_000
+DESCRIPTORS_FOR_THE_REST = 300
+ANSWER_MAX_S = 5
+BYTES_EACH_MAX = 8 * 1024
+
+
+@pytest.fixture
+def connection_count() -> Iterator[int]:
+    """As many connections as this process may have, up to the wanted ones."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield min(WANTED, hard - DESCRIPTORS_FOR_THE_REST)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _timed_answer(address: str) -> float:
+    started = time.monotonic()
+    assert is_served(address)
+    return time.monotonic() - started
+
+
+def test_idle_connections(
+    report: Report,
+    node: CombinedNode,
+    running: NodeProcess,
+    connection_count: int,
+) -> None:
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    memory = Memory(running.pid)
+    slowest = _timed_answer(node.broker)
+    before = memory.resident_bytes()
+    with ExitStack() as idle, RawClient(node.broker):
+        for number in range(connection_count):
+            idle.enter_context(create_connection(("127.0.0.1", node.broker_port), timeout=10))
+            if number % 1000 == 999:
+                slowest = max(slowest, _timed_answer(node.broker))
+        assert create(node.broker, "among-the-idle") == [ErrorCode.NONE]
+        grown = memory.resident_bytes() - before
+    report(
+        f"{connection_count} idle connections: the node grew from {before / 2**20:.1f} MiB by "
+        f"{grown / 2**20:.1f} MiB, {grown / connection_count:.0f} bytes each; the slowest answer "
+        f"to another client took {slowest * 1000:.0f} ms"
+    )
+    assert grown < BYTES_EACH_MAX * connection_count
+    assert slowest < ANSWER_MAX_S
+    assert create(node.broker, "after") == [ErrorCode.NONE]
+    assert running.terminate().exit_code == 0
+
+
+def test_connections_that_come_and_go(
+    node: CombinedNode, running: NodeProcess, connection_count: int
+) -> None:
+    """Nothing of them is kept."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    memory = Memory(running.pid)
+    count = min(connection_count, 2000)
+    for _ in range(count):
+        create_connection(("127.0.0.1", node.broker_port), timeout=10).close()
+    assert is_served(node.broker)
+    before = memory.resident_bytes()
+    for _ in range(count):
+        create_connection(("127.0.0.1", node.broker_port), timeout=10).close()
+    assert is_served(node.broker)
+    assert memory.resident_bytes() - before < 2 * 1024 * 1024
