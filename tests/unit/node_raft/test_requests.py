@@ -74,7 +74,12 @@ async def ask(replica: Replica, request: Message, version: int | None = None) ->
 
 
 def vote(cluster_id: str | None = CLUSTER_ID, **fields: Any) -> VoteRequest:
-    defaults = {"replica_epoch": 2, "replica_id": 2, "last_offset_epoch": 1, "last_offset": 3}
+    defaults: dict[str, Any] = {
+        "replica_epoch": 2,
+        "replica_id": 2,
+        "last_offset_epoch": 1,
+        "last_offset": 3,
+    }
     voter_id = fields.pop("voter_id", 1)
     partition = VoteRequestPartitionData(**{**defaults, **fields})
     return VoteRequest(cluster_id, voter_id, [VoteRequestTopicData(TOPIC, [partition])])
@@ -186,7 +191,11 @@ async def test_leaders_that_come_and_go(
 def fetch(
     *, replica_id: int = 7, max_wait_ms: int = 0, topic_id: bytes = METADATA_TOPIC_ID, **fields: Any
 ) -> FetchRequest:
-    defaults = {"current_leader_epoch": 1, "fetch_offset": 3, "last_fetched_epoch": 1}
+    defaults: dict[str, Any] = {
+        "current_leader_epoch": 1,
+        "fetch_offset": 3,
+        "last_fetched_epoch": 1,
+    }
     partition = FetchRequestFetchPartition(**{**defaults, **fields})
     return FetchRequest(
         CLUSTER_ID,
