@@ -1,5 +1,6 @@
 """Real Kafka reads the files that a kvorum node writes, and the other way round."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.interop.kvorum_node import KvorumNode
 pytestmark = pytest.mark.interop
 
 TOPICS = {"files-one", "files.two", "files-three"}
+SHELL_TIME_MAX_S = 20
 LOG_DIRECTORY = "__cluster_metadata-0"
 
 
@@ -70,9 +72,12 @@ def test_kafka_metadata_shell_shows_the_topics(
     stopped_node: KvorumNode, kafka_tools: ToolRunner
 ) -> None:
     (segment,) = _log_files(stopped_node, ".log")
-    shown = kafka_tools.run(
-        "kafka-metadata-shell", "--snapshot", str(segment), "ls", "/image/topics/byName"
-    )
+    command = ["--snapshot", str(segment), "ls", "/image/topics/byName"]
+    shown = kafka_tools.run("kafka-metadata-shell", *command)
+    deadline = time.monotonic() + SHELL_TIME_MAX_S
+    # Of a segment the shell shows what it has read when it has read a first part of it.
+    while set(shown.stdout.split()) != TOPICS and time.monotonic() < deadline:
+        shown = kafka_tools.run("kafka-metadata-shell", *command)
     assert shown.exit_code == 0
     assert set(shown.stdout.split()) == TOPICS
 
