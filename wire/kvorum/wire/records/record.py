@@ -83,7 +83,8 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                     pos += 1
                 else:
                     number, pos = _long_number(data, pos - 1)
-            end = pos + ((number >> 1) ^ -(number & 1))
+            # Twice where it ends: odd, and so nowhere, for a negative length.
+            twice_end = pos + pos + number
             # One byte of attributes, of which none is defined, then the time.
             number = data[pos + 1]
             pos += 2
@@ -93,7 +94,7 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                     pos += 1
                 else:
                     number, pos = _long_time(data, pos - 1, base_timestamp)
-            timestamp = base_timestamp + ((number >> 1) ^ -(number & 1))
+            timestamp = base_timestamp + (~(number >> 1) if number & 1 else number >> 1)
             number = data[pos]
             pos += 1
             if number > 0x7F:
@@ -102,7 +103,7 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                     pos += 1
                 else:
                     number, pos = _long_number(data, pos - 1)
-            offset = base_offset + ((number >> 1) ^ -(number & 1))
+            offset = base_offset + (~(number >> 1) if number & 1 else number >> 1)
             key = value = None
             number = data[pos]
             pos += 1
@@ -114,8 +115,9 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                     number, pos = _long_number(data, pos - 1)
             # Odd numbers are negative: Kafka takes every negative length for null.
             if not number & 1:
-                pos += number >> 1
-                key = data[pos - (number >> 1) : pos]
+                stop = pos + (number >> 1)
+                key = data[pos:stop]
+                pos = stop
             number = data[pos]
             pos += 1
             if number > 0x7F:
@@ -125,12 +127,17 @@ def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                 else:
                     number, pos = _long_number(data, pos - 1)
             if not number & 1:
-                pos += number >> 1
-                value = data[pos - (number >> 1) : pos]
-            headers, pos = _headers(data, pos, end) if data[pos] else ((), pos + 1)
+                stop = pos + (number >> 1)
+                value = data[pos:stop]
+                pos = stop
+            headers: tuple[Header, ...] = ()
+            if data[pos]:
+                headers, pos = _headers(data, pos, twice_end >> 1)
+            else:
+                pos += 1
             # Parts that reach beyond the record, or the data, end somewhere else than it does.
-            if pos != end or end > size:
-                raise _misfit(start, pos, end)
+            if pos + pos != twice_end or pos > size:
+                raise _misfit(start, pos, twice_end >> 1)
             yield _NEW(Record, (offset, timestamp, key, value, headers))
     except IndexError:
         raise CorruptBatchError(_WHAT, "ends too early", offset=size) from None
