@@ -157,18 +157,14 @@ def test_kafka_dump_log_reads_our_snapshots(written: Written, kafka_tools: ToolR
         assert "SnapshotFooter" in dumped.stdout
 
 
-def test_kafka_dump_log_reads_our_producer_state(
-    written: Written, kafka_tools: ToolRunner
-) -> None:
+def test_kafka_dump_log_reads_our_producer_state(written: Written, kafka_tools: ToolRunner) -> None:
     for path in written.files(".snapshot"):
         dumped = kafka_tools.run("kafka-dump-log", "--files", str(path))
         assert (dumped.exit_code, dumped.stderr) == (0, "")
         assert dumped.stdout == f"Dumping {path}\n"
 
 
-def test_kafka_metadata_shell_loads_our_snapshot(
-    written: Written, kafka_tools: ToolRunner
-) -> None:
+def test_kafka_metadata_shell_loads_our_snapshot(written: Written, kafka_tools: ToolRunner) -> None:
     snapshot = written.files(".checkpoint")[0]
     shell = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(snapshot), "ls", "/image")
     assert shell.exit_code == 0, shell.stderr
