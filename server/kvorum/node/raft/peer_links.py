@@ -56,6 +56,7 @@ class _Link:
     port: int
     lock: asyncio.Lock
     connection: ClientConnection | None = None
+    failure: ClientConnectionError | None = None
     retry_at: float = 0.0
     backoff_ms: int = RECONNECT_BACKOFF_MS_MIN
 
@@ -109,19 +110,24 @@ class PeerLinks:
         async with link.lock:
             if link.connection is not None and link.connection.is_open:
                 return link.connection
-            if self._clock.monotonic_ms() < link.retry_at:
-                raise ClientConnectionError(f"no connection to {link.host}:{link.port} of late")
+            if link.failure is not None and self._clock.monotonic_ms() < link.retry_at:
+                raise link.failure
             return await self._connect(link)
 
     async def _connect(self, link: _Link) -> ClientConnection:
         link.retry_at = self._clock.monotonic_ms() + link.backoff_ms
         link.backoff_ms = min(2 * link.backoff_ms, RECONNECT_BACKOFF_MS_MAX)
-        link.connection = await ClientConnection.open(
-            host=link.host,
-            port=link.port,
-            client_id=self._client_id,
-            timeout_ms=self._settings.raft.request_timeout_ms,
-        )
+        try:
+            link.connection = await ClientConnection.open(
+                host=link.host,
+                port=link.port,
+                client_id=self._client_id,
+                timeout_ms=self._settings.raft.request_timeout_ms,
+            )
+        except ClientConnectionError as error:
+            link.failure = error
+            raise
+        link.failure = None
         link.backoff_ms = RECONNECT_BACKOFF_MS_MIN
         return link.connection
 
