@@ -9,7 +9,7 @@ import pytest
 from tests.unit.cli_dump.dump import decoder_of, dump
 
 # Text differs between releases: 4.3.1 is the one to equal.
-SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1")
+SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "legacy-formats")
 KINDS = (".decoded.txt", ".print.txt", ".txt")
 
 
@@ -42,4 +42,4 @@ def test_every_file_is_printed_byte_for_byte(
         assert printed.stdout.encode() == text.read_bytes(), text
         assert printed.exit_code == 0
         suffixes.add(file.suffix)
-    assert {".log", ".checkpoint"} <= suffixes
+    assert suffixes >= ({".log"} if name == "legacy-formats" else {".log", ".checkpoint"})

@@ -15,9 +15,10 @@ from kvorum.wire.records import (
     Record,
     RecordBatch,
     decode_control_record,
-    read_batches,
 )
+from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
+NO_TIMESTAMP = -1
 UNLIMITED_BYTES = 2**31 - 1
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _INDENT = "|"
@@ -53,22 +54,22 @@ class LogDump:
         self.gaps = []
         previous, valid_bytes = -1, 0
         shown = data[: self.bytes_max]
-        for batch in read_batches(shown, is_cut_allowed=True):
-            yield batch_line(batch)
+        for entry in read_entries(shown, is_cut_allowed=True):
+            yield entry_line(entry)
             if self.is_deep:
-                for record in all_records(batch):
+                for record, text in records_with_texts(entry):
                     if record.offset != previous + 1:
                         self.gaps.append((previous, record.offset))
                     previous = record.offset
-                    yield self._record_line(batch, record)
-            valid_bytes = batch.position + batch.size
+                    yield self._record_line(record, text, hides_contents=entry.is_control)
+            valid_bytes = entry.position + entry.size
         trailing = len(shown) - valid_bytes
         if trailing > 0 and self.bytes_max == UNLIMITED_BYTES:
             yield f"Found {trailing} invalid bytes at the end of {self.file_name}"
 
-    def _record_line(self, batch: RecordBatch, record: Record) -> str:
-        line = "" if self.skips_metadata else record_text(batch, record)
-        if self.decoder is None or batch.is_control:
+    def _record_line(self, record: Record, text: str, *, hides_contents: bool) -> str:
+        line = "" if self.skips_metadata else text
+        if self.decoder is None or hides_contents:
             return line
         payload = self.decoder(record)
         prefix = f"{_INDENT} " if self.skips_metadata else " "
@@ -80,9 +81,32 @@ class LogDump:
         return line
 
 
-def all_records(batch: RecordBatch) -> Iterator[Record]:
-    """Return the records of a batch, however much they unpack to."""
-    return batch.records(UNLIMITED_BYTES)
+def records_with_texts(entry: Entry) -> Iterator[tuple[Record, str]]:
+    """Yield the records of a batch, however much they unpack to, and what they are."""
+    if isinstance(entry, RecordBatch):
+        for record in entry.records(UNLIMITED_BYTES):
+            yield record, record_text(entry, record)
+        return
+    for message in entry.records(UNLIMITED_BYTES):
+        record = Record(message.offset, message.timestamp, message.key, message.value, ())
+        yield record, message_text(entry, message, record)
+
+
+def latest_timestamp(entry: Entry) -> int:
+    """Return the latest time of the records of a batch, -1 without any."""
+    times = (record.timestamp for record in entry.records(UNLIMITED_BYTES))
+    return max(times, default=NO_TIMESTAMP)
+
+
+def entry_line(entry: Entry) -> str:
+    """Return what the header of a batch, or of a message of format 0 or 1, says."""
+    if isinstance(entry, RecordBatch):
+        return batch_line(entry)
+    return (
+        f"offset: {entry.offset} position: {entry.position} {_time_name(entry)}: {entry.timestamp} "
+        f"size: {entry.size} magic: {entry.magic} compresscodec: {entry.compression.name.lower()} "
+        f"crc: {entry.crc} isvalid: {_boolean(entry.is_valid)}"
+    )
 
 
 def batch_line(batch: RecordBatch) -> str:
@@ -118,6 +142,15 @@ def record_text(batch: RecordBatch, record: Record) -> str:
     return f"{text} {control_text(record)}" if batch.is_control else text
 
 
+def message_text(wrapper: LegacyMessage, message: LegacyMessage, record: Record) -> str:
+    """Return what a message is, without its contents."""
+    return (
+        f"{_INDENT} offset: {record.offset} {_time_name(wrapper)}: {record.timestamp} "
+        f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
+        f"isValid: {_boolean(message.is_valid)} crc: {message.crc}"
+    )
+
+
 def control_text(record: Record) -> str:
     """Return what a control record says."""
     control = decode_control_record(record)
@@ -132,8 +165,10 @@ def _boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _time_name(batch: RecordBatch) -> str:
-    return "LogAppendTime" if batch.is_log_append_time else "CreateTime"
+def _time_name(entry: Entry) -> str:
+    if entry.magic == 0:
+        return "NoTimestampType"
+    return "LogAppendTime" if entry.is_log_append_time else "CreateTime"
 
 
 def _size(data: bytes | None) -> int:

@@ -6,11 +6,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kvorum.cli.dump.log_text import all_records
+from kvorum.cli.dump.log_text import latest_timestamp
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records.legacy import Entry, read_entries
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
@@ -96,7 +96,7 @@ def offset_index_lines(
         # An index is made longer than it is filled: the rest are zeros.
         if offset == base_offset and number > 0:
             return
-        batch = next(read_batches(log[position:], is_cut_allowed=True), None)
+        batch = next(read_entries(log[position:], is_cut_allowed=True), None)
         if batch is None:
             raise DamagedFileError(f"no batch at position {position}, where offset {offset} points")
         if batch.last_offset != offset:
@@ -124,13 +124,13 @@ def time_index_lines(
         previous = timestamp
 
 
-def _batch_at(log: memoryview, offset: int) -> RecordBatch | None:
-    batches = read_batches(log, is_cut_allowed=True)
+def _batch_at(log: memoryview, offset: int) -> Entry | None:
+    batches = read_entries(log, is_cut_allowed=True)
     return next((batch for batch in batches if batch.last_offset >= offset), None)
 
 
-def _compare_time(batch: RecordBatch, timestamp: int, previous: int, findings: Findings) -> None:
-    latest = max((record.timestamp for record in all_records(batch)), default=_NO_TIMESTAMP)
+def _compare_time(batch: Entry, timestamp: int, previous: int, findings: Findings) -> None:
+    latest = latest_timestamp(batch)
     if latest != timestamp:
         findings.time_mismatches.append((timestamp, latest))
     if previous >= timestamp:

@@ -1,4 +1,7 @@
-"""Record batches of message format 2: reading, checking, building, and the control records."""
+"""Record batches of message format 2: reading, checking, building, and the control records.
+
+Messages of the formats before are read by `kvorum.wire.records.legacy`.
+"""
 
 from __future__ import annotations
 

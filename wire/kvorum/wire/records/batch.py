@@ -156,16 +156,28 @@ def read_batches(
     size = len(view)
     pos = 0
     while pos < size:
-        end = _batch_end(view, pos)
-        if end is None or end > size:
+        batch = batch_at(view, pos)
+        if batch is None:
             if is_cut_allowed:
                 return
-            raise CorruptBatchError(_WHAT, f"cut off after {size - pos} bytes", offset=pos)
-        header = _HEADER.unpack_from(view, pos)
-        batch = RecordBatch._make((*header, pos, view[pos:end]))
-        _check_numbers(batch)
+            raise cut_off(size - pos, pos)
         yield batch
-        pos = end
+        pos += batch.size
+
+
+def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
+    """Return the batch at `pos`, None where it is cut off; `CorruptBatchError` for no batch."""
+    end = _batch_end(view, pos)
+    if end is None or end > len(view):
+        return None
+    batch = RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
+    _check_numbers(batch)
+    return batch
+
+
+def cut_off(size: int, pos: int) -> CorruptBatchError:
+    """Return the error for what goes on behind the end of the buffer, `size` bytes after `pos`."""
+    return CorruptBatchError(_WHAT, f"cut off after {size} bytes", offset=pos)
 
 
 def _batch_end(view: memoryview, pos: int) -> int | None:

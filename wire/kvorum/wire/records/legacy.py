@@ -1,0 +1,208 @@
+"""Messages of the formats 0 and 1, which Kafka wrote before record batches; they are only read.
+
+A message begins like a batch with its offset and the length of what follows: CRC-32, format,
+attributes, in format 1 a timestamp, then key and value, each with a length of 32 bits that is
+negative for null. A compressed message wraps others: its value is a sequence of messages, its
+offset is the last one's. In format 1 the wrapped ones count their offsets from 0.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.records.batch import (
+    COMPRESSION_MASK,
+    LENGTH_FIELD_END,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_TIMESTAMP,
+    RecordBatch,
+    batch_at,
+    cut_off,
+)
+from kvorum.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
+from kvorum.wire.records.lz4_frame import repair_lz4_header
+
+MAGIC_PLACE: Final = 16
+# What a message of format 0 takes after its length when key and value are null.
+LENGTH_MIN: Final = 14
+_HEAD = struct.Struct(">qiIbB")
+_TIMESTAMP = struct.Struct(">q")
+_SIZE = struct.Struct(">i")
+_WHAT = "message"
+
+
+class LegacyMessage(NamedTuple):
+    """A message in a buffer; `body` is where its key begins in `data`, a view of all its bytes.
+
+    `timestamp` is -1 in format 0.
+    """
+
+    offset: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int
+    position: int
+    body: int
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        """How many bytes the message takes, offset and length included."""
+        return len(self.data)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last message that this one wraps, or its own."""
+        return self.offset
+
+    @property
+    def key(self) -> bytes | None:
+        """The key; `CorruptBatchError` where it reaches beyond the message."""
+        return self._part(self.body)[0]
+
+    @property
+    def value(self) -> bytes | None:
+        """The value; `CorruptBatchError` where it reaches beyond the message."""
+        return self._part(self._part(self.body)[1])[0]
+
+    @property
+    def compression(self) -> Compression:
+        """How the wrapped messages are packed; NONE for a message that wraps none."""
+        number = self.attributes & COMPRESSION_MASK
+        if number > Compression.LZ4:
+            raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
+        return Compression(number)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it says something of the log itself: control records are younger."""
+        return False
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker set the time."""
+        return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the checksum holds."""
+        return zlib.crc32(self.data[MAGIC_PLACE:]) == self.crc
+
+    def records(
+        self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    ) -> Iterator[LegacyMessage]:
+        """Yield the messages that this one wraps, or itself; checksums are not looked at.
+
+        Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
+        ones that take more than `decompressed_bytes_max`.
+        """
+        if self.compression is Compression.NONE:
+            return iter((self,))
+        value = self.value
+        if value is None:
+            raise CorruptBatchError(_WHAT, "wraps null", offset=self.position)
+        if self.magic == 0 and self.compression is Compression.LZ4:
+            value = repair_lz4_header(value)
+        unpacked = decompress(value, self.compression, size_max=decompressed_bytes_max)
+        return self._wrapped(memoryview(unpacked))
+
+    def _wrapped(self, unpacked: memoryview) -> Iterator[LegacyMessage]:
+        # Read twice: what the last one's offset is must be known before the first.
+        last_offset = -1
+        for message in _messages(unpacked):
+            last_offset = message.offset
+        if last_offset < 0:
+            raise CorruptBatchError(_WHAT, "wraps no messages", offset=self.position)
+        base = 0
+        if self.magic > 0 and self.offset > 0:
+            base = self.offset - last_offset
+        if base < 0:
+            problem = f"offset {self.offset} is less than {last_offset}, its last message's"
+            raise CorruptBatchError(_WHAT, problem, offset=self.position)
+        for message in _messages(unpacked):
+            if message.compression is not Compression.NONE:
+                raise CorruptBatchError(_WHAT, "wraps a wrapper", offset=self.position)
+            is_stamped = self.is_log_append_time and message.magic > 0
+            timestamp = self.timestamp if is_stamped else message.timestamp
+            yield message._replace(offset=base + message.offset, timestamp=timestamp)
+
+    def _part(self, pos: int) -> tuple[bytes | None, int]:
+        """Return the key or the value that begins at `pos`, and where it ends."""
+        start = pos + _SIZE.size
+        if start <= len(self.data):
+            (length,) = _SIZE.unpack_from(self.data, pos)
+            if length < 0:
+                return None, start
+            if start + length <= len(self.data):
+                return bytes(self.data[start : start + length]), start + length
+        problem = "its key or value reaches beyond its end"
+        raise CorruptBatchError(_WHAT, problem, offset=self.position)
+
+
+Entry: TypeAlias = RecordBatch | LegacyMessage
+"""What a log of any age consists of."""
+
+
+def read_entries(
+    data: bytes | bytearray | memoryview, *, is_cut_allowed: bool = False
+) -> Iterator[Entry]:
+    """Yield the batches, and the messages of formats 0 and 1, in `data`, as views of it.
+
+    What is checked, raised and left out is as for `kvorum.wire.records.read_batches`.
+    """
+    view = memoryview(data)
+    pos = 0
+    while pos < len(view):
+        entry = _entry_at(view, pos)
+        if entry is None:
+            if is_cut_allowed:
+                return
+            raise cut_off(len(view) - pos, pos)
+        yield entry
+        pos += entry.size
+
+
+def _entry_at(view: memoryview, pos: int) -> Entry | None:
+    is_legacy = len(view) - pos > MAGIC_PLACE and view[pos + MAGIC_PLACE] < MAGIC
+    return _message_at(view, pos) if is_legacy else batch_at(view, pos)
+
+
+def _messages(view: memoryview) -> Iterator[LegacyMessage]:
+    """Yield wrapped messages; Kafka leaves out a last one that is cut off, and so do we."""
+    pos = 0
+    while len(view) - pos > MAGIC_PLACE:
+        if view[pos + MAGIC_PLACE] >= MAGIC:
+            raise CorruptBatchError(_WHAT, "wraps what is no message", offset=pos)
+        message = _message_at(view, pos)
+        if message is None:
+            return
+        yield message
+        pos += message.size
+
+
+def _message_at(view: memoryview, pos: int) -> LegacyMessage | None:
+    """Return the message at `pos`, None where it is cut off; its format is known to be 0 or 1."""
+    if len(view) - pos < _HEAD.size:
+        return None
+    offset, length, crc, magic, attributes = _HEAD.unpack_from(view, pos)
+    if length < LENGTH_MIN:
+        # Zeros, as a rule: neither a message nor a batch.
+        raise CorruptBatchError("record batch", f"a length of {length} bytes", offset=pos)
+    if offset < 0 or (magic and length < LENGTH_MIN + _TIMESTAMP.size):
+        problem = f"a length of {length} bytes, offset {offset}"
+        raise CorruptBatchError(_WHAT, problem, offset=pos)
+    end = pos + LENGTH_FIELD_END + length
+    if end > len(view):
+        return None
+    body = _HEAD.size
+    timestamp = NO_TIMESTAMP
+    if magic:
+        (timestamp,) = _TIMESTAMP.unpack_from(view, pos + body)
+        body += _TIMESTAMP.size
+    return LegacyMessage(offset, crc, magic, attributes, timestamp, pos, body, view[pos:end])
