@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import CombinedNode
+from tests.process.combined_node import LOG_DIRECTORY, CombinedNode
 from tests.process.test_bad_start import refused
 from tests.process.topics import create, read_topics
 
@@ -80,3 +80,38 @@ def test_indexes_that_are_damaged_or_gone_are_made_anew(used: CombinedNode) -> N
     used.log.with_suffix(".timeindex").unlink()
     with used.process():
         assert read_topics(used.broker).keys() == set(NAMES)
+
+
+SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bootstrap.checkpoint",
+        f"{LOG_DIRECTORY}/leader-epoch-checkpoint",
+        f"{LOG_DIRECTORY}/partition.metadata",
+        f"{LOG_DIRECTORY}/kvorum-flushed-offset",
+        f"{LOG_DIRECTORY}/{SNAPSHOT}",
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b"garbage"], ids=["empty", "garbage"])
+def test_small_files_that_are_damaged_stop_the_node(
+    used: CombinedNode, name: str, content: bytes
+) -> None:
+    file = used.data / name
+    if not content and file.name == "leader-epoch-checkpoint":
+        pytest.skip("as good as none: it is derived from the log")
+    file.chmod(0o600)
+    file.write_bytes(content)
+    assert str(file) in refused(used)
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "kvorum-flushed-offset"])
+def test_small_files_that_are_gone_are_made_anew(used: CombinedNode, name: str) -> None:
+    file = used.log.parent / name
+    file.unlink()
+    with used.process():
+        assert read_topics(used.broker).keys() == set(NAMES)
+        assert create(used.broker, "after") == [ErrorCode.NONE]
+    assert file.exists()
