@@ -23,6 +23,7 @@ from kvorum.node.raft import (
 )
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.files import FileSystem, RealFileSystem
+from kvorum.storage.log_config import LogConfig
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import (
@@ -177,6 +178,7 @@ class Replica:
     server: QuorumServer
     can_vote: bool = True
     config: RaftConfig = QUICK
+    log: LogConfig = field(default_factory=LogConfig)
     files: FileSystem = field(default_factory=RealFileSystem)
     static_voters: tuple[StaticVoter, ...] = ()
     bootstrap_servers: tuple[Address, ...] = ()
@@ -214,6 +216,7 @@ class Replica:
             static_voters=self.static_voters,
             bootstrap_servers=self.bootstrap_servers,
             raft=self.config,
+            log=self.log,
         )
 
     async def stop(self) -> None:

@@ -13,6 +13,13 @@ from tests.unit.node_raft.cluster import Lab, Replica
 
 from kvorum.node.raft import NotLeaderError, ProposalTooLargeError, RaftStoppedError
 from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.storage.log_config import LogConfig
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+)
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 pytestmark = pytest.mark.asyncio
 
@@ -215,6 +222,68 @@ async def test_a_snapshot_takes_the_place_of_the_log(lab: Lab) -> None:
     assert replica.listener.snapshots == [last + 1]
     assert replica.listener.values == [b"a", b"b", b"c", b"d"]
     await replica.stop()
+
+
+async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None:
+    replica = await lab.voter()
+    replica.log = LogConfig(retention_ms=-1, retention_bytes=1000, segment_bytes=400)
+    await replica.start()
+    await replica.until_leading()
+    for round_number in range(4):
+        last = await replica.commit(b"%d" % round_number * 300)
+        assert await snapshot(replica, last + 1, [[b"state %d" % round_number]])
+    assert await replica.node.clean_log()
+    assert not await replica.node.clean_log()
+    await replica.commit(b"later")
+    observer = lab.observer(9, replica.server)
+    await observer.start()
+    await observer.listener.until(lambda: observer.listener.values[-1:] == [b"later"])
+    assert observer.listener.values == [b"state 3", b"later"]
+    await replica.stop()
+    await replica.start()
+    await replica.until_leading()
+    assert replica.listener.values == [b"state 3", b"later"]
+
+
+async def test_who_resigns_leads_again_in_a_later_epoch(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    replica.node.resign(99)
+    assert replica.node.is_leader
+    replica.node.resign(1)
+    assert not replica.node.is_leader
+    await replica.listener.until(lambda: len(replica.listener.epochs_led) == 2)
+    assert replica.listener.epochs_lost == [1]
+    assert replica.node.epoch > 1
+    assert await replica.commit(b"again") > 0
+
+
+async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    request = FetchRequest(
+        max_wait_ms=3_600_000,
+        topics=[
+            FetchRequestFetchTopic(
+                topic_id=METADATA_TOPIC_ID,
+                partitions=[
+                    FetchRequestFetchPartition(
+                        current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1
+                    )
+                ],
+            )
+        ],
+    )
+    waiting = asyncio.create_task(
+        replica.node.handle_request(request, version=17, listener_name="CONTROLLER")
+    )
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await replica.commit(b"goes on")
 
 
 async def snapshot(replica: Replica, end_offset: int, values: list[list[bytes]]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
+from collections.abc import Callable
 
 import pytest
 from tests.unit.node_raft.cluster import Lab, Replica
@@ -132,3 +135,42 @@ async def test_many_observers_see_the_same(lab: Lab) -> None:
     await leader.commit(b"end")
     for observer in observers:
         await until_same(observer, leader)
+
+
+async def test_a_damaged_snapshot_is_refused_and_asked_for_again(lab: Lab) -> None:
+    leader = await leading(lab)
+    last = await leader.commit(b"a", b"b")
+    assert await leader.node.create_snapshot(
+        end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]
+    )
+    (file,) = leader.directory.glob("*/*.checkpoint")
+    sound = file.read_bytes()
+    file.chmod(0o600)
+    file.write_bytes(sound[:-20] + b"?" * 20)
+    observer = lab.observer(7, leader.server)
+    with_warning = asyncio.Event()
+    handler = CallingHandler(with_warning.set)
+    logging.getLogger("kvorum.node.raft.driver").addHandler(handler)
+    try:
+        await observer.start()
+        async with asyncio.timeout(20):
+            await with_warning.wait()
+    finally:
+        logging.getLogger("kvorum.node.raft.driver").removeHandler(handler)
+    assert observer.listener.snapshots == []
+    assert not observer.node.is_stopped
+    file.write_bytes(sound)
+    await until_same(observer, leader)
+    assert observer.listener.snapshots == [last + 1]
+
+
+class CallingHandler(logging.Handler):
+    """Calls somebody for every warning."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._call = call
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "leader's snapshot" in record.getMessage():
+            self._call()
