@@ -13,6 +13,7 @@ from tests.process.topics import create, read_topics
 from kvorum.wire.error_codes import ErrorCode
 
 META = "meta.properties"
+DERIVED = frozenset({".index", ".timeindex", ".snapshot"})
 
 
 def refused(node: CombinedNode) -> str:
@@ -33,11 +34,11 @@ def assert_one_line(ended: Ended) -> None:
 
 
 def contents(folder: Path) -> Mapping[str, bytes]:
-    """Return every file but the lock, which any start makes."""
+    """Return every file but those that any start may make anew from the others."""
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for file in folder.rglob("*")
-        if file.is_file() and file.name != ".lock"
+        if file.is_file() and file.name != ".lock" and file.suffix not in DERIVED
     }
 
 
