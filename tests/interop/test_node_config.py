@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -178,12 +179,21 @@ def our_verdict(properties: Mapping[str, str]) -> str:
     )
 
 
+def without_javas_words(verdict: str) -> str:
+    """Leave out what Java itself says of a bad index: each release of it has its own words."""
+    return re.sub(
+        r"(begin 0, end -1, length|Range \[0, -1\) out of bounds for length) \d+", "", verdict
+    )
+
+
 @pytest.mark.parametrize(("base", "changes"), CASES, ids=[str(changes) for _, changes in CASES])
 def test_a_properties_file_is_read_and_refused_as_kafka_does(
     judge: ConfigJudge, base: Mapping[str, str], changes: Mapping[str, str | None]
 ) -> None:
     properties = changed(base, changes)
-    assert our_verdict(properties) == judge.ask("node", properties)
+    assert without_javas_words(our_verdict(properties)) == without_javas_words(
+        judge.ask("node", properties)
+    )
 
 
 def test_random_mixtures_of_changes_are_accepted_alike(judge: ConfigJudge) -> None:

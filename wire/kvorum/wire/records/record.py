@@ -19,9 +19,9 @@ HEADERS_MAX = 32 * 1024
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
-INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
-_SHORT_TIME_MAX = 2**13
+# More than any difference of one or two bytes.
+NEAR_LIMIT: Final = 2**14
 _UINT32_MAX = 2**32 - 1
 _UINT64_MAX = 2**64 - 1
 _WHAT = "record"
@@ -60,89 +60,94 @@ class RecordData(NamedTuple):
     headers: Sequence[Header] = ()
 
 
-def read_records(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
+def read_records(
     data: bytes, *, count: int, base_offset: int, base_timestamp: int
 ) -> Iterator[Record]:
     """Yield the records that fill `data`.
 
     Raises `CorruptBatchError` where the bytes are not `count` records, with their place in `data`.
+    Times need not fit 64 bits if the base is closer to their limits than `NEAR_LIMIT`.
     """
-    # Only long differences are looked at below: short ones must fit whatever they are.
-    if not INT64_MIN + _SHORT_TIME_MAX <= base_timestamp <= INT64_MAX - _SHORT_TIME_MAX:
-        raise CorruptBatchError(_WHAT, f"a time of {base_timestamp}")
+    try:
+        yield from _each_record(data, count, base_offset, base_timestamp)
+    except IndexError:
+        raise CorruptBatchError(_WHAT, "ends too early", offset=len(data)) from None
+
+
+def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
+    data: bytes, count: int, base_offset: int, base_timestamp: int
+) -> Iterator[Record]:
     size = len(data)
     pos = 0
-    try:
-        for _ in repeat(None, count):
-            start = pos
-            number = data[pos]
-            pos += 1
-            if number > 0x7F:
-                if (byte := data[pos]) < 0x80:
-                    number += (byte - 1) << 7
-                    pos += 1
-                else:
-                    number, pos = _long_number(data, pos - 1)
-            # Twice where it ends: odd, and so nowhere, for a negative length.
-            twice_end = pos + pos + number
-            # One byte of attributes, of which none is defined, then the time.
-            number = data[pos + 1]
-            pos += 2
-            if number > 0x7F:
-                if (byte := data[pos]) < 0x80:
-                    number += (byte - 1) << 7
-                    pos += 1
-                else:
-                    number, pos = _long_time(data, pos - 1, base_timestamp)
-            timestamp = base_timestamp + (~(number >> 1) if number & 1 else number >> 1)
-            number = data[pos]
-            pos += 1
-            if number > 0x7F:
-                if (byte := data[pos]) < 0x80:
-                    number += (byte - 1) << 7
-                    pos += 1
-                else:
-                    number, pos = _long_number(data, pos - 1)
-            offset = base_offset + (~(number >> 1) if number & 1 else number >> 1)
-            key = value = None
-            number = data[pos]
-            pos += 1
-            if number > 0x7F:
-                if (byte := data[pos]) < 0x80:
-                    number += (byte - 1) << 7
-                    pos += 1
-                else:
-                    number, pos = _long_number(data, pos - 1)
-            # Odd numbers are negative: Kafka takes every negative length for null.
-            if not number & 1:
-                stop = pos + (number >> 1)
-                key = data[pos:stop]
-                pos = stop
-            number = data[pos]
-            pos += 1
-            if number > 0x7F:
-                if (byte := data[pos]) < 0x80:
-                    number += (byte - 1) << 7
-                    pos += 1
-                else:
-                    number, pos = _long_number(data, pos - 1)
-            if not number & 1:
-                stop = pos + (number >> 1)
-                value = data[pos:stop]
-                pos = stop
-            headers: tuple[Header, ...] = ()
-            if data[pos]:
-                headers, pos = _headers(data, pos, twice_end >> 1)
-            else:
+    for _ in repeat(None, count):
+        start = pos
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
                 pos += 1
-            # Parts that reach beyond the record, or the data, end somewhere else than it does.
-            if pos + pos != twice_end or pos > size:
-                raise _misfit(start, pos, twice_end >> 1)
-            yield _NEW(Record, (offset, timestamp, key, value, headers))
-    except IndexError:
-        raise CorruptBatchError(_WHAT, "ends too early", offset=size) from None
+            else:
+                number, pos = _long_number(data, pos - 1)
+        # Twice where it ends: odd, and so nowhere, for a negative length.
+        twice_end = pos + pos + number
+        # One byte of attributes, of which none is defined, then the time.
+        number = data[pos + 1]
+        pos += 2
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = _long_time(data, pos - 1, base_timestamp)
+        timestamp = base_timestamp + (~(number >> 1) if number & 1 else number >> 1)
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = _long_number(data, pos - 1)
+        offset = base_offset + (~(number >> 1) if number & 1 else number >> 1)
+        key = value = None
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            number, pos = _long_number(data, pos - 1)
+        # Odd numbers are negative: Kafka takes every negative length for null.
+        if not number & 1:
+            stop = pos + (number >> 1)
+            key = data[pos:stop]
+            pos = stop
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = _long_number(data, pos - 1)
+        if not number & 1:
+            stop = pos + (number >> 1)
+            value = data[pos:stop]
+            pos = stop
+        headers: tuple[Header, ...] = ()
+        if data[pos]:
+            headers, pos = _headers(data, pos, twice_end >> 1)
+        else:
+            pos += 1
+        # Parts that reach beyond the record, or the data, end somewhere else than it does.
+        if pos + pos != twice_end or pos > size:
+            raise _misfit(start, pos, twice_end >> 1)
+        yield _NEW(Record, (offset, timestamp, key, value, headers))
     if pos != size:
         raise CorruptBatchError(_WHAT, f"{size - pos} bytes follow the last of {count}", offset=pos)
+
+
+def within_64_bits(number: int) -> int:
+    """Return what Java makes of a number that has grown beyond 64 bits."""
+    return (number + INT64_MAX + 1) % 2**64 - INT64_MAX - 1
 
 
 def _misfit(start: int, pos: int, end: int) -> CorruptBatchError:
@@ -193,11 +198,11 @@ def _varint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def _long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
-    """Return a difference to the base's time, zigzag as it is, and the position behind it."""
-    number, after = _long_number(data, pos, VARLONG_BYTES_MAX)
-    if not INT64_MIN <= base_timestamp + ((number >> 1) ^ -(number & 1)) <= INT64_MAX:
-        raise CorruptBatchError(_WHAT, "a time beyond 64 bits", offset=pos)
-    return number, after
+    """Return a difference, zigzag, that leads to a time of 64 bits, and the position behind it."""
+    number, pos = _long_number(data, pos, VARLONG_BYTES_MAX)
+    time = within_64_bits(base_timestamp + ((number >> 1) ^ -(number & 1)))
+    difference = time - base_timestamp
+    return difference << 1 if difference >= 0 else ~(difference << 1), pos
 
 
 def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
