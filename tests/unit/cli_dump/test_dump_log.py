@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,39 @@ def test_json_is_written_as_kafka_writes_it(value: object, text: str) -> None:
 )
 def test_malformed_text_is_replaced_as_java_replaces_it(data: bytes, count: int) -> None:
     assert java_text(data).count("\N{REPLACEMENT CHARACTER}") == count
+
+
+def test_an_index_that_points_before_its_log_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / LOG).write_bytes(build_batch([RecordData(b"v", None, 1)]))
+    index = tmp_path / LOG.replace(".log", ".index")
+    index.write_bytes(struct.pack(">ii", 7, -8))
+    printed = dump(capsys, "--files", str(index))
+    assert printed.exit_code == 1
+    assert printed.stderr == f"{index}: offset 7 points at position -8\n"
+
+
+def test_aborted_transactions_of_a_version_to_come_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = tmp_path / LOG.replace(".log", ".txnindex")
+    known, unknown = (struct.pack(">bbqqqq", version, 0, 9, 1, 2, 3) for version in (0, 1))
+    index.write_bytes(known + unknown)
+    printed = dump(capsys, "--files", str(index))
+    assert printed.exit_code == 1
+    assert printed.stdout.splitlines()[1:] == [
+        "version: 0 producerId: 9 firstOffset: 1 lastOffset: 2 lastStableOffset: 3"
+    ]
+    assert printed.stderr == f"{index}: an aborted transaction of version 1, 0 is known\n"
+
+
+def test_what_is_cut_off_is_counted_whatever_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for magic in (0, 1, 2, 3):
+        tail = b"\xff" * 8 + struct.pack(">iiB", 1_000, 0, magic) + bytes(20)
+        (tmp_path / LOG).write_bytes(build_batch([RecordData(b"v", None, 1)]) + tail)
+        printed = dump(capsys, "--files", str(tmp_path / LOG))
+        assert printed.exit_code == 0
+        assert printed.stdout.endswith(f"Found {len(tail)} invalid bytes at the end of {LOG}\n")

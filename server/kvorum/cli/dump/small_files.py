@@ -14,7 +14,8 @@ from kvorum.wire.records.legacy import Entry, read_entries
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
-_ABORTED_TRANSACTION = struct.Struct(">hqqqq")
+# Kafka prints the upper byte alone of the version, whose two it writes.
+_ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 _SNAPSHOT_VERSION = struct.Struct(">h")
 _SNAPSHOT_CRC_END = 6
 _SEQUENCE_MASK = 0x7FFF_FFFF
@@ -96,6 +97,8 @@ def offset_index_lines(
         # An index is made longer than it is filled: the rest are zeros.
         if offset == base_offset and number > 0:
             return
+        if position < 0:
+            raise DamagedFileError(f"offset {offset} points at position {position}")
         batch = next(read_entries(log[position:], is_cut_allowed=True), None)
         if batch is None:
             raise DamagedFileError(f"no batch at position {position}, where offset {offset} points")
@@ -141,6 +144,8 @@ def transaction_index_lines(data: bytes) -> Iterator[str]:
     """Yield the aborted transactions of a segment."""
     whole = len(data) - len(data) % _ABORTED_TRANSACTION.size
     for version, producer, first, last, stable in _ABORTED_TRANSACTION.iter_unpack(data[:whole]):
+        if version > 0:
+            raise DamagedFileError(f"an aborted transaction of version {version}, 0 is known")
         yield (
             f"version: {version} producerId: {producer} firstOffset: {first} lastOffset: {last} "
             f"lastStableOffset: {stable}"

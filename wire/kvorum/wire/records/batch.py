@@ -20,7 +20,15 @@ from kvorum.wire.records.compression import (
     compress,
     decompress,
 )
-from kvorum.wire.records.record import INT64_MAX, Record, RecordData, read_records, write_records
+from kvorum.wire.records.record import (
+    INT64_MAX,
+    NEAR_LIMIT,
+    Record,
+    RecordData,
+    read_records,
+    within_64_bits,
+    write_records,
+)
 
 INT32_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
@@ -29,6 +37,7 @@ HEADER_BYTES: Final = 61
 LENGTH_FIELD_END: Final = 12
 CRC_START: Final = 21
 NO_PRODUCER: Final = -1
+NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
 
 COMPRESSION_MASK: Final = 0x07
@@ -81,9 +90,10 @@ class RecordBatch(NamedTuple):
     @property
     def last_sequence(self) -> int:
         """The producer's number of the last record, -1 without one; it wraps at 2³¹."""
-        if self.base_sequence < 0:
-            return -1
-        return (self.base_sequence + self.last_offset_delta) & 0x7FFF_FFFF
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        last = self.base_sequence + self.last_offset_delta
+        return last if last <= INT32_MAX else last - INT32_MAX - 1
 
     @property
     def compression(self) -> Compression:
@@ -138,9 +148,11 @@ class RecordBatch(NamedTuple):
             base_offset=self.base_offset,
             base_timestamp=self.base_timestamp,
         )
-        if not self.is_log_append_time:
+        if self.is_log_append_time:
+            return (record._replace(timestamp=self.max_timestamp) for record in records)
+        if abs(self.base_timestamp) <= INT64_MAX - NEAR_LIMIT:
             return records
-        return (record._replace(timestamp=self.max_timestamp) for record in records)
+        return (record._replace(timestamp=within_64_bits(record.timestamp)) for record in records)
 
 
 def read_batches(
@@ -168,7 +180,7 @@ def read_batches(
 def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
     """Return the batch at `pos`, None where it is cut off; `CorruptBatchError` for no batch."""
     end = _batch_end(view, pos)
-    if end is None or end > len(view):
+    if end is None:
         return None
     batch = RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
     _check_numbers(batch)
@@ -187,10 +199,12 @@ def _batch_end(view: memoryview, pos: int) -> int | None:
     (length,) = _LENGTH.unpack_from(view, pos + 8)
     if length < HEADER_BYTES - LENGTH_FIELD_END:
         raise CorruptBatchError(_WHAT, f"a length of {length} bytes", offset=pos)
+    end: int = pos + LENGTH_FIELD_END + length
+    if end > len(view):
+        return None
     magic = view[pos + 16]
     if magic != MAGIC:
         raise CorruptBatchError(_WHAT, f"message format {magic} instead of {MAGIC}", offset=pos)
-    end: int = pos + LENGTH_FIELD_END + length
     return end
 
 

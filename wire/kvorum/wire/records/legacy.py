@@ -194,12 +194,12 @@ def _message_at(view: memoryview, pos: int) -> LegacyMessage | None:
     if length < LENGTH_MIN:
         # Zeros, as a rule: neither a message nor a batch.
         raise CorruptBatchError("record batch", f"a length of {length} bytes", offset=pos)
-    if offset < 0 or (magic and length < LENGTH_MIN + _TIMESTAMP.size):
-        problem = f"a length of {length} bytes, offset {offset}"
-        raise CorruptBatchError(_WHAT, problem, offset=pos)
     end = pos + LENGTH_FIELD_END + length
     if end > len(view):
         return None
+    if offset < 0 or (magic and length < LENGTH_MIN + _TIMESTAMP.size):
+        problem = f"a length of {length} bytes, offset {offset}"
+        raise CorruptBatchError(_WHAT, problem, offset=pos)
     body = _HEAD.size
     timestamp = NO_TIMESTAMP
     if magic:
