@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ API_SPECS: Mapping[int, ApiSpec] = MappingProxyType({row[0]: ApiSpec(*row) for r
 METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row in RECORD_ROWS})
 
 
+@cache
 def message_class(name: str) -> type[Message]:
     """Return the class of the message called `name`; `KeyError` if there is none."""
     module = importlib.import_module(f"kvorum.wire.messages.{MODULES[name]}")
