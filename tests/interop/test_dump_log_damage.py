@@ -1,4 +1,4 @@
-"""Files with random damage: ``kvorum dump-log`` shows what kafka-dump-log shows, as far as it goes."""
+"""Files with random damage: ``kvorum dump-log`` shows what kafka-dump-log does, if it goes on."""
 
 from __future__ import annotations
 
