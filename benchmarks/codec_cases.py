@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
-from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.metadata import MetadataResponse
@@ -120,10 +119,6 @@ def produce_of_blob() -> ProduceRequest:
 
 def heartbeat() -> HeartbeatRequest:
     return HeartbeatRequest("billing", 12, "member-1-5f0c", None)
-
-
-def broker_heartbeat() -> BrokerHeartbeatRequest:
-    return BrokerHeartbeatRequest(1, 5, 12345, want_fence=False, want_shut_down=False)
 
 
 def cases() -> list[Case]:
