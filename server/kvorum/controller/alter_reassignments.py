@@ -56,7 +56,8 @@ def alter_partition_reassignments(
     check_record_count(records)
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None,
+        # Kafka answers a request without topics before it looks at anything: the schema's default.
+        error_message=None if request.topics else "",
         responses=topics,
     )
     return ControllerResult(response, tuple(records))

@@ -106,7 +106,7 @@ def _success(request: UpdateFeaturesRequest, api_version: int) -> UpdateFeatures
             UpdateFeaturesResponseUpdatableFeatureResult(
                 feature=update.feature,
                 error_code=ErrorCode.NONE,
-                error_message=ErrorCode.NONE.default_message,
+                error_message=ErrorCode.NONE.name,
             )
             for update in request.feature_updates
         ]

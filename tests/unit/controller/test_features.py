@@ -152,7 +152,7 @@ def test_old_versions_list_what_they_changed(api_version: int) -> None:
         ("metadata.version", 29, UPGRADE),
         api_version=max(api_version, 1),
     )
-    expected = [UpdateFeaturesResponseUpdatableFeatureResult("metadata.version", 0, None)]
+    expected = [UpdateFeaturesResponseUpdatableFeatureResult("metadata.version", 0, "NONE")]
     assert response.error_message is None
     if api_version == 2:
         response = update(controller, ("metadata.version", 29, UPGRADE), api_version=2)

@@ -1,0 +1,123 @@
+"""The same requests to a real node and to ours, in every version: the same answers, by field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kvorum_node import KvorumNode
+from tests.interop.protocol.building import build, comparable
+from tests.interop.protocol.requests import REQUESTS, Fields
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.errors import EncodeError
+from kvorum.wire.json_form import Json
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.primitives import Message
+
+pytestmark = pytest.mark.interop
+
+Addresses = tuple[str, str]
+LISTENERS: Mapping[str, Callable[[], Mapping[int, Any]]] = {
+    "broker": broker_apis,
+    "controller": controller_apis,
+}
+# APIs whose answer is about the very list of what each node serves, compared apart.
+LISTS_APIS = frozenset({18})
+
+
+@pytest.fixture(scope="module")
+def addresses(kvorum_node: KvorumNode, real_kafka: RealKafka) -> Mapping[str, Addresses]:
+    """Ours and the real node's, by listener; both have the topic `orders`."""
+    found = {
+        "broker": (kvorum_node.bootstrap_servers, real_kafka.bootstrap_servers),
+        "controller": (kvorum_node.controller_servers, real_kafka.controller_servers),
+    }
+    topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
+    for address in found["broker"]:
+        with RawClient(address) as client:
+            client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
+    return found
+
+
+def answer(address: str, request: Message, version: int) -> Json:
+    """Return what a node says, None where it closes the connection instead."""
+    kind = response_class(request.API_KEY or 0)
+    with RawClient(address) as client:
+        client.send(request, version)
+        frame = client.read_frame()
+    if frame is None:
+        return None
+    header = 4 + (version >= kind.FLEXIBLE_FROM and kind.API_KEY != ApiVersionsRequest.API_KEY)
+    return comparable(kind.decode_from(frame, header, version)[0], version)
+
+
+def encodable(kind: type[Message], fields: Fields, version: int) -> Message | None:
+    """Return the request, None where this version cannot carry these fields."""
+    request = build(kind, fields)
+    try:
+        request.encode(version)
+    except EncodeError:
+        return None
+    return request
+
+
+SERVED = [
+    pytest.param(listener, key, id=f"{listener}-{API_SPECS[key].name}")
+    for listener, apis in LISTENERS.items()
+    for key in sorted((REQUESTS.keys() & apis().keys()) - LISTS_APIS)
+]
+
+
+@pytest.mark.parametrize(("listener", "key"), SERVED)
+def test_every_version_of_a_request_is_answered_alike(
+    addresses: Mapping[str, Addresses], listener: str, key: int
+) -> None:
+    api = LISTENERS[listener]()[key]
+    ours, real = addresses[listener]
+    compared = 0
+    for version in range(api.min_version, api.max_version + 1):
+        for fields in REQUESTS[key]:
+            request = encodable(request_class(key), fields, version)
+            if request is not None:
+                expected = answer(real, request, version)
+                assert answer(ours, request, version) == expected, (version, fields)
+                compared += 1
+    assert compared >= api.max_version - api.min_version + 1
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_what_is_served_is_served_in_the_versions_of_real_kafka(
+    addresses: Mapping[str, Addresses], listener: str
+) -> None:
+    ours, real = (listed(address) for address in addresses[listener])
+    assert ours.items() <= real.items()
+
+
+def listed(address: str) -> dict[int, tuple[int, int]]:
+    """Return what a node lists: lowest and highest version by API key."""
+    with RawClient(address) as client:
+        response = client.ask(ApiVersionsRequest("raw", "1"), ApiVersionsResponse, 4)
+    return {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_api_versions_is_answered_alike_but_for_the_list(
+    addresses: Mapping[str, Addresses], listener: str
+) -> None:
+    for version in range(5):
+        for fields in REQUESTS[18]:
+            request = build(ApiVersionsRequest, fields)
+            said = [answer(address, request, version) for address in addresses[listener]]
+            for each in said:
+                each.pop("apiKeys")
+            assert said[0] == said[1], (version, fields)
