@@ -159,6 +159,10 @@ class RealOpenFile:
         if descriptor >= 0:
             os.close(descriptor)
 
+    def __del__(self) -> None:
+        # As Python's own files do: a log that was forgotten must not cost its descriptors for ever.
+        self.close()
+
 
 class RealHeldLock:
     """An exclusive record lock on a whole file, held until it is released or the process ends.
