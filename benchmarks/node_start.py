@@ -48,15 +48,19 @@ STOP_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one start cost."""
+    """What one start cost; formatting the directory before it is not in `start_seconds`."""
 
+    format_seconds: float
     start_seconds: float
     resident_mib: float
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """How to format a directory and how to run a node on it; `{file}` is the settings file."""
+    """How to format a directory, if that takes a command, and how to run a node on it.
+
+    `{file}` stands for the settings file, `{port}` for the port that clients are to find.
+    """
 
     name: str
     format_command: list[str]
@@ -69,6 +73,13 @@ def kvorum_node() -> Candidate:
         "kvorum",
         [*command, "storage", "format", "-t", cluster_id(), "--standalone", "-c", "{file}"],
         [*command, "server", "{file}"],
+    )
+
+
+def kvorum_dev() -> Candidate:
+    """The one command that formats a directory of its own and runs a node on it."""
+    return Candidate(
+        "kvorum dev", [], [sys.executable, "-m", "kvorum.cli", "dev", "--port", "{port}"]
     )
 
 
@@ -118,18 +129,21 @@ def measure(candidate: Candidate, cache: str) -> Sample:
         broker_port, controller_port = free_ports(2)
         file = folder / "server.properties"
         file.write_text(settings(folder, broker_port=broker_port, controller_port=controller_port))
-        subprocess.run(with_file(candidate.format_command, file), check=True, capture_output=True)
+        words = {"{file}": str(file), "{port}": str(broker_port)}
+        format_command, run_command = (
+            [words.get(word, word) for word in command]
+            for command in (candidate.format_command, candidate.run_command)
+        )
+        before = time.perf_counter()
+        if format_command:
+            subprocess.run(format_command, check=True, capture_output=True, env=environment)
         started = time.perf_counter()
-        with running(with_file(candidate.run_command, file), environment) as process:
+        with running(run_command, environment) as process:
             answered = wait_for_first_answer(
                 Address("127.0.0.1", broker_port), deadline_seconds=started + START_SECONDS_MAX
             )
             time.sleep(SETTLE_SECONDS)
-            return Sample(answered - started, resident_mib(process.pid))
-
-
-def with_file(command: list[str], file: Path) -> list[str]:
-    return [str(file) if word == "{file}" else word for word in command]
+            return Sample(started - before, answered - started, resident_mib(process.pid))
 
 
 @contextlib.contextmanager
@@ -158,27 +172,38 @@ def resident_mib(process_id: int) -> float:
 
 def rows() -> list[Row]:
     """Take turns, so that all see the same machine; medians."""
-    candidates = [kvorum_node(), *kafka_nodes()]
+    candidates = [kvorum_node(), kvorum_dev(), *kafka_nodes()]
     samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
     with tempfile.TemporaryDirectory() as cache:
-        measure(candidates[0], cache)
+        for candidate in candidates[:2]:
+            measure(candidate, cache)
         for _ in range(RUNS):
             for candidate in candidates:
                 samples[candidate.name].append(measure(candidate, cache))
-    ours = samples.pop("kvorum")
-    return [row for peer, theirs in samples.items() for row in rows_of(ours, theirs, peer=peer)]
+    server, dev = samples.pop("kvorum"), samples.pop("kvorum dev")
+    return [row for peer, theirs in samples.items() for row in rows_of(server, dev, peer, theirs)]
 
 
-def rows_of(ours: list[Sample], theirs: list[Sample], *, peer: str) -> list[Row]:
-    def milliseconds(samples: list[Sample]) -> float:
-        return statistics.median(sample.start_seconds for sample in samples) * 1000
-
-    def mebibytes(samples: list[Sample]) -> float:
-        return statistics.median(sample.resident_mib for sample in samples)
-
+def rows_of(server: list[Sample], dev: list[Sample], peer: str, theirs: list[Sample]) -> list[Row]:
     started = "start to first answered CreateTopics"
+    from_nothing = "the same from an empty directory (kvorum dev)"
     resident = "resident memory of an idle node"
     return [
-        Row(started, peer, milliseconds(ours), milliseconds(theirs), "ms"),
-        Row(resident, peer, mebibytes(ours), mebibytes(theirs), "MiB"),
+        Row(started, peer, start_ms(server), start_ms(theirs), "ms"),
+        Row(from_nothing, peer, whole_ms(dev), whole_ms(theirs), "ms"),
+        Row(resident, peer, mebibytes(server), mebibytes(theirs), "MiB"),
+        Row(f"{resident} (kvorum dev)", peer, mebibytes(dev), mebibytes(theirs), "MiB"),
     ]
+
+
+def start_ms(samples: list[Sample]) -> float:
+    return statistics.median(sample.start_seconds for sample in samples) * 1000
+
+
+def whole_ms(samples: list[Sample]) -> float:
+    """Formatting and starting together."""
+    return statistics.median(each.format_seconds + each.start_seconds for each in samples) * 1000
+
+
+def mebibytes(samples: list[Sample]) -> float:
+    return statistics.median(sample.resident_mib for sample in samples)

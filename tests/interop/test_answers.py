@@ -15,6 +15,7 @@ from tests.unit.node.raw_client import RawClient
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.errors import EncodeError
+from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import (
@@ -50,15 +51,15 @@ def addresses(kvorum_node: KvorumNode, real_kafka: RealKafka) -> Mapping[str, Ad
 
 
 def answer(address: str, request: Message, version: int) -> Json:
-    """Return what a node says, None where it closes the connection instead."""
+    """Return what a node says: a whole response to this very request."""
     kind = response_class(request.API_KEY or 0)
     with RawClient(address) as client:
-        client.send(request, version)
+        correlation_id = client.send(request, version)
         frame = client.read_frame()
-    if frame is None:
-        return None
-    header = 4 + (version >= kind.FLEXIBLE_FROM and kind.API_KEY != ApiVersionsRequest.API_KEY)
-    return comparable(kind.decode_from(frame, header, version)[0], version)
+    assert frame is not None, "the connection was closed without an answer"
+    header, response = decode_response_frame(frame, response_class=kind, version=version)
+    assert header.correlation_id == correlation_id
+    return comparable(response, version)
 
 
 def encodable(kind: type[Message], fields: Fields, version: int) -> Message | None:

@@ -15,7 +15,7 @@ from kvorum.wire.primitives import Message, Struct
 S = TypeVar("S", bound=Struct)
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 _PATH = re.compile(r"/[^ ,]*/[^ ,]*")
-_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+_UUID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
 # Offsets, times and ports are each node's own; documentation is ours by design.
 _OWN = frozenset({"port", "finalizedFeaturesEpoch", "documentation", "highWatermark"})
 _OWN_TIMES = frozenset({"logEndOffset", "lastFetchTimestamp", "lastCaughtUpTimestamp"})
