@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import REQUESTS, Fields
@@ -37,17 +39,22 @@ LISTS_APIS = frozenset({18})
 
 
 @pytest.fixture(scope="module")
-def addresses(kvorum_node: KvorumNode, real_kafka: RealKafka) -> Mapping[str, Addresses]:
-    """Ours and the real node's, by listener; both have the topic `orders`."""
-    found = {
-        "broker": (kvorum_node.bootstrap_servers, real_kafka.bootstrap_servers),
-        "controller": (kvorum_node.controller_servers, real_kafka.controller_servers),
-    }
-    topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
-    for address in found["broker"]:
-        with RawClient(address) as client:
-            client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
-    return found
+def addresses(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Addresses]]:
+    """Ours and the real node's, by listener; both are new and have nothing but `orders`."""
+    folder = tmp_path_factory.mktemp("answers")
+    real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
+    (folder / "ours").mkdir()
+    with KvorumNode(folder / "ours") as ours, real_kafka as real:
+        topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
+        for address in (ours.bootstrap_servers, real.bootstrap_servers):
+            with RawClient(address) as client:
+                client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
+        yield {
+            "broker": (ours.bootstrap_servers, real.bootstrap_servers),
+            "controller": (ours.controller_servers, real.controller_servers),
+        }
 
 
 def answer(address: str, request: Message, version: int) -> Json:
