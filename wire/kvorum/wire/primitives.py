@@ -213,11 +213,6 @@ def non_default(name: str, version: int) -> NoReturn:
     raise UnsupportedVersionError(f"Attempted to write a non-default {name} at version {version}")
 
 
-def not_in_version(name: str, version: int) -> NoReturn:
-    """Refuse to write a struct in a version it does not have, in Kafka's words."""
-    raise UnsupportedVersionError(f"Can't write version {version} of {name}")
-
-
 def not_a_uuid(value: bytes) -> NoReturn:
     """Refuse to write a uuid of the wrong length."""
     raise EncodeError(f"a uuid has 16 bytes, not {len(value)}")
