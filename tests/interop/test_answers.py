@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
@@ -24,6 +26,12 @@ from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
     CreateTopicsResponse,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
 )
 from kvorum.wire.primitives import Message
 
@@ -36,6 +44,7 @@ LISTENERS: Mapping[str, Callable[[], Mapping[int, Any]]] = {
 }
 # APIs whose answer is about the very list of what each node serves, compared apart.
 LISTS_APIS = frozenset({18})
+LEADERSHIP_TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +60,24 @@ def addresses(
         for address in (ours.bootstrap_servers, real.bootstrap_servers):
             with RawClient(address) as client:
                 client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
+        await_leadership(real.bootstrap_servers)
         yield {
             "broker": (ours.bootstrap_servers, real.bootstrap_servers),
             "controller": (ours.controller_servers, real.controller_servers),
         }
+
+
+def await_leadership(address: str) -> None:
+    """Ask until the node serves the partitions it leads: a real broker takes its time for that."""
+    partitions = [ListOffsetsRequestListOffsetsPartition(index, -1, -1) for index in range(2)]
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsRequestListOffsetsTopic("orders", partitions)])
+    until = time.monotonic() + LEADERSHIP_TIMEOUT_S
+    with RawClient(address) as client:
+        while time.monotonic() < until:
+            response = client.ask(request, ListOffsetsResponse, 7)
+            if all(one.error_code == ErrorCode.NONE for one in response.topics[0].partitions):
+                return
+    raise AssertionError(f"{address} does not serve the partition it leads")
 
 
 def answer(address: str, request: Message, version: int) -> Json:
