@@ -3,8 +3,11 @@
 A file is a list of steps, each a command, a line of dashes, the trace it left, and an empty line.
 Lines before a command that begin with ``#`` say what it is about. Commands:
 
-    bring up 1 2 3        make and start voters with empty disks
+    bring up 1 2 3        make and start voters with empty disks; the configuration names them
+    form 1 2 3            make and start voters whose disks name the voters (kraft.version 1)
+    controller 4          make and start a node that may become a voter
     observer 4            make and start an observer
+    old 2                 from now on the node does not know pre-votes
     advance 1500          let milliseconds pass; messages stay on their way
     settle                deliver everything, and make everything durable, until nothing moves
     run 3000              let milliseconds pass and settle, in steps of 10; fetches that bring
@@ -16,6 +19,8 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
     hold 1 / release 1    do not make a node's log durable by itself / do so again
     flush 1               make it durable once
     crash 1 / start 1     stop a node with the loss of what is not durable / start it again
+    wipe 1 9              give a node that is down an empty disk, with the directory id 9
+    ask 2 vote ...        put a request to a node from outside (see `asking`)
     snapshot 1            let a node take a snapshot of what is committed and drop the log before
     resign 1 / shutdown 1 ask a leader to go
     show                  say what every node is and has
@@ -23,9 +28,10 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tests.scenarios.asking import parse_request
 from tests.scenarios.simulation import Simulation
 
 STEP_MS = 10
@@ -75,50 +81,82 @@ def is_routine(line: str) -> bool:
     return "fetches from" in line or "answers the fetch (0 records" in line
 
 
-def execute(simulation: Simulation, command: str, say: Callable[[str], None]) -> None:
+@dataclass(frozen=True)
+class Command:
+    """A line's words behind the verb, and what they are about."""
+
+    simulation: Simulation
+    words: list[str]
+    say: Callable[[str], None]
+
+    @property
+    def node(self) -> int:
+        """The node that is named first."""
+        return int(self.words[0])
+
+
+def execute(simulation: Simulation, line: str, say: Callable[[str], None]) -> None:
     """Do what one line says."""
-    match command.split():
-        case ["bring", "up", *ids]:
-            simulation.bring_up(map(int, ids))
-        case ["observer", node]:
-            simulation.add_observer(int(node))
-        case ["advance", duration]:
-            simulation.advance(float(duration))
-        case ["settle"]:
-            simulation.settle()
-        case ["run", duration]:
-            run_for(simulation, int(duration))
-        case ["deliver" | "drop" as verb, route]:
-            index = find(simulation, route)
-            simulation.deliver(index) if verb == "deliver" else simulation.drop(index)
-        case ["propose", node, count]:
-            simulation.propose(int(node), [f"record {i}" for i in range(int(count))])
-        case ["show"]:
-            show(simulation, say)
-        case [verb, node]:
-            execute_on_node(simulation, verb, int(node))
-        case _:
-            raise ValueError(f"no such command: {command}")
-
-
-def execute_on_node(simulation: Simulation, verb: str, node_id: int) -> None:
-    """Do what a line with a verb and a node says."""
-    verbs: dict[str, Callable[[int], None]] = {
-        "cut": simulation.cut.add,
-        "heal": simulation.cut.discard,
-        "flush": simulation.flush,
-        "crash": simulation.crash,
-        "start": simulation.start,
-        "snapshot": simulation.make_snapshot,
-        "resign": simulation.resign,
-        "shutdown": simulation.shut_down,
-    }
-    if verb in {"hold", "release"}:
-        simulation.nodes[node_id].flushes = verb == "release"
-    elif verb in verbs:
-        verbs[verb](node_id)
+    verb, *words = line.removeprefix("bring ").split()
+    command = Command(simulation, words, say)
+    if verb in QUORUM_VERBS:
+        QUORUM_VERBS[verb](command)
+    elif verb in NODE_VERBS and len(words) == 1:
+        NODE_VERBS[verb](simulation, command.node)
     else:
-        raise ValueError(f"no such command: {verb}")
+        raise ValueError(f"no such command: {line}")
+
+
+def propose(command: Command) -> None:
+    """Propose as many records as the line says."""
+    records = [f"record {i}" for i in range(int(command.words[1]))]
+    command.simulation.propose(command.node, records)
+
+
+def deliver(command: Command) -> None:
+    """Deliver the first message on a route."""
+    command.simulation.deliver(find(command.simulation, command.words[0]))
+
+
+def drop(command: Command) -> None:
+    """Lose the first message on a route."""
+    command.simulation.drop(find(command.simulation, command.words[0]))
+
+
+def ask(command: Command) -> None:
+    """Put a request to a node."""
+    _, kind, *fields = command.words
+    command.simulation.ask(command.node, parse_request(kind, fields))
+
+
+QUORUM_VERBS: Mapping[str, Callable[[Command], None]] = {
+    "up": lambda command: command.simulation.bring_up(map(int, command.words)),
+    "form": lambda command: command.simulation.bring_up_formatted(map(int, command.words)),
+    "advance": lambda command: command.simulation.advance(float(command.words[0])),
+    "settle": lambda command: command.simulation.settle(),
+    "run": lambda command: run_for(command.simulation, int(command.words[0])),
+    "deliver": deliver,
+    "drop": drop,
+    "propose": propose,
+    "wipe": lambda command: command.simulation.wipe(command.node, int(command.words[1])),
+    "ask": ask,
+    "show": lambda command: show(command.simulation, command.say),
+}
+NODE_VERBS: Mapping[str, Callable[[Simulation, int], None]] = {
+    "observer": Simulation.add_observer,
+    "controller": Simulation.add_controller,
+    "old": Simulation.make_old,
+    "cut": Simulation.cut_off,
+    "heal": Simulation.heal,
+    "hold": Simulation.hold,
+    "release": Simulation.release,
+    "flush": Simulation.flush,
+    "crash": Simulation.crash,
+    "start": Simulation.start,
+    "snapshot": Simulation.make_snapshot,
+    "resign": Simulation.resign,
+    "shutdown": Simulation.shut_down,
+}
 
 
 def run_for(simulation: Simulation, duration_ms: int) -> None:

@@ -8,76 +8,30 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from tests.scenarios.asking import LISTENER, directory_of, endpoints_of
+from tests.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
+from tests.scenarios.telling import describe
+
 from kvorum.raft import (
     Destination,
-    ElectionRecord,
-    Endpoint,
-    EpochStart,
     Identity,
-    LogView,
     NotLeadingError,
     OffsetAndEpoch,
     RaftConfig,
     RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
+from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
 
-LISTENER = "CONTROLLER"
 SNAPSHOT_SIZE = 2
 """A snapshot's bytes; each fetch gets one of them, so that a download takes two."""
 
-
-class Entry(NamedTuple):
-    """One record: the epoch it was written in, and what it says."""
-
-    epoch: int
-    text: str
-
-
-@dataclass
-class Disk:
-    """What a node has stored, and how much of that would survive a crash."""
-
-    start: int = 0
-    entries: list[Entry] = field(default_factory=list[Entry])
-    durable_end: int = 0
-    election: ElectionRecord | None = None
-    snapshots: dict[OffsetAndEpoch, list[Entry]] = field(
-        default_factory=dict[OffsetAndEpoch, list[Entry]]
-    )
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.entries)
-
-    def read(self, offset: int) -> list[Entry]:
-        return self.entries[offset - self.start :]
-
-    def truncate(self, offset: int) -> None:
-        del self.entries[offset - self.start :]
-        self.durable_end = min(self.durable_end, self.end)
-
-    def crash(self) -> None:
-        """Lose what was not made durable."""
-        del self.entries[self.durable_end - self.start :]
-
-    def view(self) -> LogView:
-        epochs: list[EpochStart] = []
-        for offset, entry in enumerate(self.entries, start=self.start):
-            if not epochs or epochs[-1].epoch != entry.epoch:
-                epochs.append(EpochStart(entry.epoch, offset))
-        return LogView(
-            start_offset=self.start,
-            end_offset=self.end,
-            durable_end_offset=self.end,
-            epochs=epochs,
-            snapshots=list(self.snapshots),
-        )
+OUTSIDE = 0
+"""Who asks what no node asks: the reader of a scenario."""
 
 
 class Message(NamedTuple):
@@ -104,7 +58,12 @@ class Node:
     results: dict[int, Message] = field(default_factory=dict[int, Message])
     proposals: deque[list[str]] = field(default_factory=deque[list[str]])
     download: int = 0
-    download_source: list[Entry] = field(default_factory=list[Entry])
+    download_source: Snapshot = NO_SNAPSHOT
+    knows_pre_votes: bool = True
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, directory_of(self.disk.directory))
 
 
 class InvariantBrokenError(AssertionError):
@@ -124,19 +83,63 @@ class Simulation:
         self._random = Random(seed)
         self._say = say
         self._voter_ids: list[int] = []
+        self._bootstrap_ids: list[int] = []
         self._next_token = 1
 
     def bring_up(self, voter_ids: Iterable[int]) -> None:
         """Make voters with empty disks and start them."""
         self._voter_ids = list(voter_ids)
         for voter_id in self._voter_ids:
-            self.nodes[voter_id] = Node(voter_id, can_vote=True)
+            self.nodes[voter_id] = Node(voter_id, can_vote=True, disk=Disk(voter_id))
         for voter_id in self._voter_ids:
             self.start(voter_id)
 
+    def bring_up_formatted(self, voter_ids: Iterable[int]) -> None:
+        """Make voters whose disks say who the first voters are, and start them."""
+        ids = list(voter_ids)
+        voters = VoterSet.of(
+            Voter(ReplicaKey(i, directory_of(i)), endpoints_of(i), 0, 1) for i in ids
+        )
+        self._bootstrap_ids = ids
+        for voter_id in ids:
+            disk = Disk(voter_id, snapshots={BOOTSTRAP_SNAPSHOT_ID: Snapshot((), voters, 1)})
+            self.nodes[voter_id] = Node(voter_id, can_vote=True, disk=disk)
+        for voter_id in ids:
+            self.start(voter_id)
+
+    def add_controller(self, node_id: int) -> None:
+        """Make a controller with an empty disk, which is no voter yet, and start it."""
+        self.nodes[node_id] = Node(node_id, can_vote=True, disk=Disk(node_id))
+        self.start(node_id)
+
+    def make_old(self, node_id: int) -> None:
+        """Let a node be one that does not know pre-votes."""
+        self.nodes[node_id].knows_pre_votes = False
+
+    def cut_off(self, node_id: int) -> None:
+        """Let nothing reach a node, and nothing of it reach others."""
+        self.cut.add(node_id)
+
+    def heal(self, node_id: int) -> None:
+        """Undo `cut_off`."""
+        self.cut.discard(node_id)
+
+    def hold(self, node_id: int) -> None:
+        """Make a node's log durable only when told."""
+        self.nodes[node_id].flushes = False
+
+    def release(self, node_id: int) -> None:
+        """Undo `hold`."""
+        self.nodes[node_id].flushes = True
+
+    def wipe(self, node_id: int, directory: int) -> None:
+        """Give a node that is down an empty disk with another directory id."""
+        self.nodes[node_id].disk = Disk(directory)
+        self._say(f"{node_id} has an empty disk, directory {directory}")
+
     def add_observer(self, node_id: int) -> None:
         """Make an observer with an empty disk and start it."""
-        self.nodes[node_id] = Node(node_id, can_vote=False)
+        self.nodes[node_id] = Node(node_id, can_vote=False, disk=Disk(node_id))
         self.start(node_id)
 
     def start(self, node_id: int) -> None:
@@ -146,31 +149,25 @@ class Simulation:
             self._identity(node),
             config=RaftConfig(),
             log=node.disk.view(),
-            history=VoterHistory(static=self._voters()),
+            history=node.disk.history(self._static_voters()),
             random=Random(self._random.random()),
         )
-        node.committed = list(self._snapshot_prefix(node))
+        latest = node.disk.latest_snapshot()
+        node.committed = [] if latest is None else list(latest[1].entries)
         self._say(f"{node_id} starts")
         self._do(node, node.core.start(self.now, stored=node.disk.election))
 
-    def _snapshot_prefix(self, node: Node) -> list[Entry]:
-        latest = max(node.disk.snapshots, key=lambda known: known.offset, default=None)
-        return [] if latest is None else node.disk.snapshots[latest]
-
-    def _voters(self) -> VoterSet:
-        return VoterSet.of(
-            Voter(ReplicaKey(i), (Endpoint(LISTENER, f"host{i}", 9093),)) for i in self._voter_ids
-        )
+    def _static_voters(self) -> VoterSet:
+        return VoterSet.of(Voter(ReplicaKey(i), endpoints_of(i)) for i in self._voter_ids)
 
     def _identity(self, node: Node) -> Identity:
+        known_ids = self._voter_ids or self._bootstrap_ids
         return Identity(
-            key=ReplicaKey(node.id, bytes([node.id]) * 16),
-            endpoints=(Endpoint(LISTENER, f"host{node.id}", 9093),) if node.can_vote else (),
+            key=node.key,
+            endpoints=endpoints_of(node.id) if node.can_vote else (),
             listener_name=LISTENER,
             can_vote=node.can_vote,
-            bootstrap=tuple(
-                Destination(i, f"host{i}", 9093) for i in self._voter_ids if i != node.id
-            ),
+            bootstrap=tuple(Destination(i, f"host{i}", 9093) for i in known_ids if i != node.id),
         )
 
     def crash(self, node_id: int) -> None:
@@ -213,8 +210,15 @@ class Simulation:
         node = self.nodes[node_id]
         if node.core is None or not node.committed:
             return
-        snapshot_id = OffsetAndEpoch(len(node.committed), node.committed[-1].epoch)
-        node.disk.snapshots = {snapshot_id: list(node.committed)}
+        end_offset = len(node.committed)
+        snapshot_id = OffsetAndEpoch(end_offset, node.committed[-1].epoch)
+        history = node.core.history
+        snapshot = Snapshot(
+            tuple(node.committed),
+            history.recorded_voters_at(end_offset),
+            history.kraft_version_at(end_offset),
+        )
+        node.disk.snapshots = {snapshot_id: snapshot}
         node.core.snapshot_created(snapshot_id)
         del node.disk.entries[: snapshot_id.offset - node.disk.start]
         node.disk.start = snapshot_id.offset
@@ -249,6 +253,15 @@ class Simulation:
         ]
         return min(running, key=lambda due: (due[0], due[1].id), default=None)
 
+    def ask(self, node_id: int, request: msg.Request) -> None:
+        """Put a request to a node from outside; the answer is told when it comes."""
+        node = self.nodes[node_id]
+        if node.core is None:
+            raise ValueError(f"{node_id} is down")
+        token, self._next_token = self._next_token, self._next_token + 1
+        node.tokens[token] = (OUTSIDE, token)
+        self._do(node, node.core.receive(self.now, token=token, request=request))
+
     def deliver(self, index: int = 0) -> None:
         """Hand over one message, or let it fail where nobody is there to take it."""
         message = self.in_flight.pop(index)
@@ -256,7 +269,9 @@ class Simulation:
         is_lost = receiver.core is None or {message.sender, message.receiver} & self.cut
         if isinstance(message.body, msg.Request):
             if is_lost:
-                self._fail(message)
+                self._fail(message, msg.RequestFailed("nobody is there"))
+            elif is_unknown(message.body, receiver):
+                self._fail(message, msg.RequestFailed("no such version", lacks_version=True))
             else:
                 self._receive(receiver, message)
         elif not is_lost:
@@ -278,10 +293,9 @@ class Simulation:
                 if self.in_flight:
                     self.deliver()
 
-    def _fail(self, message: Message) -> None:
+    def _fail(self, message: Message, failure: msg.RequestFailed) -> None:
         sender = self.nodes[message.sender]
         if sender.core is not None:
-            failure = msg.RequestFailed("nobody is there")
             effects = sender.core.receive_response(
                 self.now, number=message.number, response=failure
             )
@@ -325,8 +339,7 @@ class Simulation:
                 entries = [Entry(effect.epoch, text) for text in node.proposals.popleft()]
                 self._append(node, effect.base_offset, entries)
             case fx.AppendEpochStart():
-                entry = Entry(effect.epoch, f"leader {effect.leader_id}")
-                self._append(node, effect.base_offset, [entry])
+                self._append(node, effect.base_offset, epoch_start(effect))
             case fx.AppendFetched():
                 records = node.results[effect.number].records[: effect.batch_count]
                 self._append(node, node.disk.end, list(records))
@@ -371,8 +384,12 @@ class Simulation:
             records = tuple(node.disk.read(response.read_from))
             response = fetched(response, records)
         elif isinstance(response, msg.FetchSnapshotResponse) and response.error is msg.Error.NONE:
-            self.nodes[sender].download_source = node.disk.snapshots[response.snapshot_id]
+            if sender != OUTSIDE:
+                self.nodes[sender].download_source = node.disk.snapshots[response.snapshot_id]
             response = snapshot_part(response)
+        if sender == OUTSIDE:
+            self._say(f"{node.id} {describe(response)}")
+            return
         self.in_flight.append(Message(node.id, sender, number, response, records))
 
     def _install(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
@@ -381,10 +398,16 @@ class Simulation:
             raise InvariantBrokenError(f"{node.id} installs half a snapshot")
         node.disk.entries.clear()
         node.disk.start = node.disk.durable_end = snapshot_id.offset
-        node.disk.snapshots = {snapshot_id: list(node.download_source)}
-        node.committed = list(node.download_source)
+        snapshot = node.download_source
+        node.disk.snapshots = {snapshot_id: snapshot}
+        node.committed = list(snapshot.entries)
         self._say(f"{node.id} installs the snapshot {snapshot_id.offset}")
-        effects = node.core.snapshot_installed(self.now, snapshot_id, voters=None, kraft_version=0)
+        effects = node.core.snapshot_installed(
+            self.now,
+            snapshot_id,
+            voters=snapshot.voters,
+            kraft_version=snapshot.kraft_version,
+        )
         self._do(node, effects)
 
     def _commit(self, node: Node, high_watermark: int) -> None:
@@ -416,6 +439,22 @@ class Simulation:
             raise InvariantBrokenError(f"{node.id} has lost its log")
 
 
+def is_unknown(request: msg.Request, receiver: Node) -> bool:
+    """Tell whether a node is from before a request was made."""
+    is_pre_vote = isinstance(request, msg.VoteRequest) and request.is_pre_vote
+    return is_pre_vote and not receiver.knows_pre_votes
+
+
+def epoch_start(effect: fx.AppendEpochStart) -> list[Entry]:
+    """Return the records a leader begins its epoch with."""
+    entries = [Entry(effect.epoch, f"leader {effect.leader_id}")]
+    if effect.voters is not None:
+        version = effect.kraft_version
+        entries.append(Entry(effect.epoch, f"kraft.version {version}", kraft_version=version))
+        entries.append(Entry(effect.epoch, f"voters {effect.voters.ids}", voters=effect.voters))
+    return entries
+
+
 def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:
     """Return what the fetching core is told of a response with records."""
     start = response.read_from or 0
@@ -425,7 +464,15 @@ def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.Fetc
         high_watermark=response.high_watermark,
         log_start_offset=response.log_start_offset,
         batches=tuple(
-            msg.BatchSummary(base_offset=offset, last_offset=offset, epoch=entry.epoch)
+            msg.BatchSummary(
+                base_offset=offset,
+                last_offset=offset,
+                epoch=entry.epoch,
+                voters=() if entry.voters is None else ((offset, entry.voters),),
+                kraft_versions=(
+                    () if entry.kraft_version is None else ((offset, entry.kraft_version),)
+                ),
+            )
             for offset, entry in enumerate(records, start=start)
         ),
     )
@@ -441,45 +488,3 @@ def snapshot_part(response: msg.FetchSnapshotResponse) -> msg.FetchSnapshotRespo
         size=SNAPSHOT_SIZE,
         part_size=1,
     )
-
-
-def describe(body: msg.Request | msg.Response) -> str:
-    """Return a message in a few words."""
-    match body:
-        case msg.VoteRequest():
-            kind = "pre-vote" if body.is_pre_vote else "vote"
-            return f"asks for a {kind} in {body.epoch}, log {tuple(body.log_end)}"
-        case msg.VoteResponse():
-            verdict = "grants" if body.is_granted else "refuses"
-            return f"{verdict} ({_base(body)})"
-        case msg.BeginQuorumEpochRequest():
-            return f"says it leads {body.epoch}"
-        case msg.EndQuorumEpochRequest():
-            preferred = ",".join(str(key.id) for key in body.preferred)
-            return f"resigns from {body.epoch} in favour of [{preferred}]"
-        case msg.FetchRequest():
-            return f"fetches from {tuple(body.position)} in {body.epoch}"
-        case msg.FetchResponse():
-            return f"answers the fetch ({_fetch_content(body)}{_base(body)})"
-        case msg.FetchSnapshotRequest():
-            return f"fetches byte {body.position} of snapshot {body.snapshot_id.offset}"
-        case msg.FetchSnapshotResponse():
-            return f"answers with {body.part_size} of {body.size} bytes ({_base(body)})"
-        case msg.DescribeQuorumRequest():
-            return "asks about the quorum"
-        case _:
-            return f"acknowledges ({_base(body)})"
-
-
-def _fetch_content(body: msg.FetchResponse) -> str:
-    if body.diverging is not None:
-        return f"diverging at {tuple(body.diverging)}, "
-    if body.snapshot_id is not None:
-        return f"snapshot {tuple(body.snapshot_id)}, "
-    return f"{len(body.batches)} records, committed {body.high_watermark}, "
-
-
-def _base(body: msg.Response) -> str:
-    error = "" if body.error is msg.Error.NONE else f"{body.error.name}, "
-    leader = "nobody" if body.leader.leader_id is None else body.leader.leader_id
-    return f"{error}{leader} in {body.leader.epoch}"

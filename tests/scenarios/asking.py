@@ -1,0 +1,119 @@
+"""Requests that a scenario puts to a node from outside: as text, and as the core's messages.
+
+    ask 2 vote from=1 epoch=3 log=4@2 [voter=2] [pre]    log=OFFSET@EPOCH
+    ask 2 begin leader=1 epoch=3 [voter=2]
+    ask 2 end leader=1 epoch=3 preferred=3,2
+    ask 1 fetch from=2 epoch=1 log=4@1 [wait=500] [watermark=-1]
+    ask 1 part from=2 epoch=1 id=5@1 [position=0]        a part of a snapshot
+    ask 1 describe
+
+A replica is written ``2``, ``2/7`` (in a directory that is not its usual one), or ``2/-`` (without
+a directory id).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kvorum.raft import Endpoint, OffsetAndEpoch, ReplicaKey
+from kvorum.raft import messages as msg
+
+LISTENER = "CONTROLLER"
+Fields = Mapping[str, str]
+
+
+def parse_request(kind: str, words: list[str]) -> msg.Request:
+    """Return the request that a line describes."""
+    fields = dict(word.partition("=")[::2] for word in words)
+    makers: dict[str, Callable[[Fields], msg.Request]] = {
+        "vote": _vote,
+        "begin": _begin,
+        "end": _end,
+        "fetch": _fetch,
+        "part": _part,
+        "describe": _describe,
+    }
+    return makers[kind](fields)
+
+
+def replica(text: str) -> ReplicaKey:
+    """Return the replica that a text names."""
+    node, slash, directory = text.partition("/")
+    if directory == "-":
+        return ReplicaKey(int(node))
+    return ReplicaKey(int(node), directory_of(int(directory if slash else node)))
+
+
+def directory_of(number: int) -> bytes:
+    """Return the directory id that a small number stands for."""
+    return bytes([number % 256]) * 16
+
+
+def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
+    """Return where a node listens."""
+    return (Endpoint(LISTENER, f"host{node_id}", 9093),)
+
+
+def _position(text: str) -> OffsetAndEpoch:
+    offset, _, epoch = text.partition("@")
+    return OffsetAndEpoch(int(offset), int(epoch))
+
+
+def _voter(fields: Fields) -> ReplicaKey | None:
+    return replica(fields["voter"]) if "voter" in fields else None
+
+
+def _vote(fields: Fields) -> msg.Request:
+    return msg.VoteRequest(
+        epoch=int(fields["epoch"]),
+        replica=replica(fields["from"]),
+        voter=_voter(fields),
+        log_end=_position(fields["log"]),
+        is_pre_vote="pre" in fields,
+    )
+
+
+def _begin(fields: Fields) -> msg.Request:
+    leader_id = int(fields["leader"])
+    return msg.BeginQuorumEpochRequest(
+        epoch=int(fields["epoch"]),
+        leader_id=leader_id,
+        voter=_voter(fields),
+        endpoints=endpoints_of(leader_id),
+    )
+
+
+def _end(fields: Fields) -> msg.Request:
+    preferred = [text for text in fields.get("preferred", "").split(",") if text]
+    return msg.EndQuorumEpochRequest(
+        epoch=int(fields["epoch"]),
+        leader_id=int(fields["leader"]),
+        preferred=tuple(map(replica, preferred)),
+        endpoints=(),
+    )
+
+
+def _fetch(fields: Fields) -> msg.Request:
+    return msg.FetchRequest(
+        replica=replica(fields["from"]) if "from" in fields else None,
+        epoch=int(fields["epoch"]),
+        position=_position(fields["log"]),
+        max_wait_ms=int(fields.get("wait", "0")),
+        bytes_max=1 << 20,
+        high_watermark=int(fields["watermark"]) if "watermark" in fields else None,
+    )
+
+
+def _part(fields: Fields) -> msg.Request:
+    return msg.FetchSnapshotRequest(
+        replica=replica(fields["from"]),
+        epoch=int(fields["epoch"]),
+        snapshot_id=_position(fields["id"]),
+        position=int(fields.get("position", "0")),
+        bytes_max=1,
+    )
+
+
+def _describe(fields: Fields) -> msg.Request:
+    assert not fields
+    return msg.DescribeQuorumRequest()

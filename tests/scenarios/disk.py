@@ -1,0 +1,98 @@
+"""What a node of a scenario has stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kvorum.raft import (
+    ElectionRecord,
+    EpochStart,
+    LogView,
+    OffsetAndEpoch,
+    VoterHistory,
+    VoterSet,
+)
+
+
+class Entry(NamedTuple):
+    """One record: the epoch it was written in, and what it says."""
+
+    epoch: int
+    text: str
+    voters: VoterSet | None = None
+    kraft_version: int | None = None
+
+
+class Snapshot(NamedTuple):
+    """What was committed below a snapshot's end, and the voters as of there."""
+
+    entries: tuple[Entry, ...]
+    voters: VoterSet | None = None
+    kraft_version: int = 0
+
+
+NO_SNAPSHOT = Snapshot(())
+
+
+@dataclass
+class Disk:
+    """What a node has stored, and how much of that would survive a crash."""
+
+    directory: int = 0
+    start: int = 0
+    entries: list[Entry] = field(default_factory=list[Entry])
+    durable_end: int = 0
+    election: ElectionRecord | None = None
+    snapshots: dict[OffsetAndEpoch, Snapshot] = field(
+        default_factory=dict[OffsetAndEpoch, Snapshot]
+    )
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.entries)
+
+    def read(self, offset: int) -> list[Entry]:
+        return self.entries[offset - self.start :]
+
+    def truncate(self, offset: int) -> None:
+        del self.entries[offset - self.start :]
+        self.durable_end = min(self.durable_end, self.end)
+
+    def crash(self) -> None:
+        """Lose what was not made durable."""
+        del self.entries[self.durable_end - self.start :]
+
+    def latest_snapshot(self) -> tuple[OffsetAndEpoch, Snapshot] | None:
+        """Return the snapshot the log begins behind."""
+        return max(self.snapshots.items(), key=lambda known: known[0].offset, default=None)
+
+    def view(self) -> LogView:
+        """Return what the log holds, as a core is told at its start."""
+        epochs: list[EpochStart] = []
+        for offset, entry in enumerate(self.entries, start=self.start):
+            if not epochs or epochs[-1].epoch != entry.epoch:
+                epochs.append(EpochStart(entry.epoch, offset))
+        return LogView(
+            start_offset=self.start,
+            end_offset=self.end,
+            durable_end_offset=self.end,
+            epochs=epochs,
+            snapshots=list(self.snapshots),
+        )
+
+    def history(self, static: VoterSet) -> VoterHistory:
+        """Return the voters through snapshot and log; `static` where these say nothing."""
+        history = VoterHistory(static=static)
+        latest = self.latest_snapshot()
+        if latest is not None and latest[1].voters is not None:
+            snapshot_id, snapshot = latest
+            history.start_from_snapshot(
+                snapshot_id, voters=snapshot.voters, kraft_version=snapshot.kraft_version
+            )
+        for offset, entry in enumerate(self.entries, start=self.start):
+            if entry.kraft_version is not None:
+                history.add_kraft_version(offset, entry.kraft_version)
+            if entry.voters is not None:
+                history.add_voters(offset, entry.voters)
+        return history
