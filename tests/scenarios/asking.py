@@ -24,7 +24,7 @@ Fields = Mapping[str, str]
 
 def parse_request(kind: str, words: list[str]) -> msg.Request:
     """Return the request that a line describes."""
-    fields = dict(word.partition("=")[::2] for word in words)
+    fields = {name: value for name, _, value in (word.partition("=") for word in words)}
     makers: dict[str, Callable[[Fields], msg.Request]] = {
         "vote": _vote,
         "begin": _begin,
