@@ -1,0 +1,144 @@
+"""The quorum's own requests to a real controller and to ours, in every version: equal answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.interop.protocol.building import build, comparable
+from tests.interop.protocol.raft_requests import Quorum, requests_for
+from tests.interop.protocol.requests import Fields
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.node.handlers.registry import controller_apis
+from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.errors import EncodeError
+from kvorum.wire.headers import decode_response_frame
+from kvorum.wire.json_form import Json
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
+from kvorum.wire.primitives import Message
+
+pytestmark = pytest.mark.interop
+
+CONTROLLERS_ENDPOINTS = 2
+FETCH_SNAPSHOT = 59
+KEYS = sorted({1, 52, 53, 54, 55, 80, 81, 82} & controller_apis().keys())
+# How far the two logs reach is their own affair, and so is what is in them.
+OWN = frozenset({"records", "endOffset", "highWatermark", "logStartOffset"})
+
+
+@pytest.fixture(scope="module")
+def addresses(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """The controller listeners of ours and of the real node."""
+    folder = tmp_path_factory.mktemp("raft-answers")
+    (folder / "ours").mkdir()
+    real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
+    with KvorumNode(folder / "ours") as ours, real_kafka as real:
+        yield ours.controller_servers, real.controller_servers
+
+
+def quorum_of(address: str) -> Quorum:
+    """Return what requests to a lone leader have to name."""
+    partition = DescribeQuorumRequestPartitionData(0)
+    topic = DescribeQuorumRequestTopicData("__cluster_metadata", [partition])
+    with RawClient(address) as client:
+        cluster = client.ask(
+            DescribeClusterRequest(endpoint_type=CONTROLLERS_ENDPOINTS), DescribeClusterResponse, 2
+        )
+        described = client.ask(DescribeQuorumRequest([topic]), DescribeQuorumResponse, 2)
+    found = described.topics[0].partitions[0]
+    host, _, port = address.partition(":")
+    return Quorum(
+        cluster_id=cluster.cluster_id,
+        directory_id=found.current_voters[0].replica_directory_id,
+        epoch=found.leader_epoch,
+        host=host,
+        port=int(port),
+    )
+
+
+def without_own(value: Json) -> Json:
+    """Return an answer without what the two nodes cannot have in common."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Json]", value)
+        return {name: None if name in OWN else without_own(each) for name, each in fields.items()}
+    if isinstance(value, list):
+        return [without_own(each) for each in value]
+    return value
+
+
+def answer(address: str, request: Message, version: int) -> Json:
+    """Return what a node says to a request."""
+    with RawClient(address) as client:
+        correlation_id = client.send(request, version)
+        frame = client.read_frame()
+    assert frame is not None, "the connection was closed without an answer"
+    kind = response_class(request.API_KEY or 0)
+    header, response = decode_response_frame(frame, response_class=kind, version=version)
+    assert header.correlation_id == correlation_id
+    return without_own(comparable(response, version))
+
+
+def answers(address: str, fields: Fields, *, key: int, version: int) -> Json:
+    """Return what a node says to fields; None where this version cannot carry them."""
+    request = build(request_class(key), fields)
+    try:
+        request.encode(version)
+    except EncodeError:
+        return None
+    return answer(address, request, version)
+
+
+@pytest.mark.parametrize("key", [pytest.param(key, id=API_SPECS[key].name) for key in KEYS])
+def test_every_version_is_answered_alike(addresses: tuple[str, str], key: int) -> None:
+    ours, real = addresses
+    both = [requests_for(quorum_of(address))[key] for address in (ours, real)]
+    served = controller_apis()[key]
+    compared, differing = 0, list[tuple[int, Fields, Json, Json]]()
+    for version in range(served.min_version, served.max_version + 1):
+        for our_fields, real_fields in zip(*both, strict=True):
+            expected = answers(real, real_fields, key=key, version=version)
+            found = answers(ours, our_fields, key=key, version=version)
+            compared += expected is not None
+            if found != expected:
+                differing.append((version, our_fields, found, expected))
+    assert not differing, "\n".join(
+        f"v{version} {fields}\n  ours {found}\n  real {expected}"
+        for version, fields, found, expected in differing
+    )
+    assert compared >= len(both[0])
+
+
+def test_a_part_of_a_snapshot_is_refused_as_a_real_node_means_to(
+    addresses: tuple[str, str],
+) -> None:
+    """A real node cannot write the answer it has made: it leaves out the bytes, which may not be
+    null, fails on that, and says UNKNOWN_SERVER_ERROR. Ours says what it was about to say, which
+    its followers understand: they then ask for another snapshot, not for the same for ever.
+    """
+    ours, real = addresses
+    both = [requests_for(quorum_of(address))[FETCH_SNAPSHOT] for address in (ours, real)]
+    unwritten: Json = {"throttleTimeMs": 0, "errorCode": -1, "topics": []}
+    meant = iter((98, 98, 3, 3, 98, 98, 74, 75))
+    for our_fields, real_fields in zip(*both, strict=True):
+        expected = answers(real, real_fields, key=FETCH_SNAPSHOT, version=1)
+        found = cast("dict[str, Any]", answers(ours, our_fields, key=FETCH_SNAPSHOT, version=1))
+        if expected == unwritten:
+            assert found["errorCode"] == 0
+            assert found["topics"][0]["partitions"][0]["errorCode"] == next(meant)
+        else:
+            assert found == expected
+    assert next(meant, None) is None
