@@ -76,7 +76,8 @@ def without_own(value: Json) -> Json:
         fields = cast("Mapping[str, Json]", value)
         return {name: None if name in OWN else without_own(each) for name, each in fields.items()}
     if isinstance(value, list):
-        return [without_own(each) for each in value]
+        elements: list[Json] = value
+        return [without_own(each) for each in elements]
     return value
 
 
