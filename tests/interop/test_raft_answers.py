@@ -76,8 +76,7 @@ def without_own(value: Json) -> Json:
         fields = cast("Mapping[str, Json]", value)
         return {name: None if name in OWN else without_own(each) for name, each in fields.items()}
     if isinstance(value, list):
-        elements: list[Json] = value
-        return [without_own(each) for each in elements]
+        return [without_own(each) for each in cast("list[Fields]", value)]
     return value
 
 
