@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -11,7 +13,7 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
-from tests.interop.protocol.raft_requests import Quorum, requests_for
+from tests.interop.protocol.raft_requests import Quorum, requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
 from tests.unit.node.raw_client import RawClient
 
@@ -32,6 +34,7 @@ from kvorum.wire.primitives import Message
 pytestmark = pytest.mark.interop
 
 CONTROLLERS_ENDPOINTS = 2
+LEADERSHIP_TIMEOUT_S = 30.0
 FETCH_SNAPSHOT = 59
 KEYS = sorted({1, 52, 53, 54, 55, 80, 81, 82} & controller_apis().keys())
 # How far the two logs reach is their own affair, and so is what is in them.
@@ -142,3 +145,24 @@ def test_a_part_of_a_snapshot_is_refused_as_a_real_node_means_to(
         else:
             assert found == expected
     assert next(meant, None) is None
+
+
+def test_a_leader_gives_way_as_a_real_one_does(addresses: tuple[str, str]) -> None:
+    said: list[list[Json]] = []
+    for address in addresses:
+        steps = steps_of_giving_way(quorum_of(address))
+        said.append([answers(address, f, key=key, version=v) for key, v, f in steps])
+        await_leadership(address)
+    for number, (found, expected) in enumerate(zip(*said, strict=True)):
+        assert found == expected, number
+        assert expected is not None
+
+
+def await_leadership(address: str) -> None:
+    """Ask until the node leads again."""
+    until = time.monotonic() + LEADERSHIP_TIMEOUT_S
+    while time.monotonic() < until:
+        with suppress(IndexError):
+            if quorum_of(address).directory_id:
+                return
+    raise AssertionError(f"{address} does not lead again")

@@ -300,3 +300,69 @@ def _updates(quorum: Quorum) -> Iterator[Fields]:
     ]
     for change in changes:
         yield {**valid, **change}
+
+
+def steps_of_giving_way(quorum: Quorum) -> list[tuple[int, int, Fields]]:
+    """Return requests, with API key and version, that a lone leader gives up its epoch for.
+
+    They are to be put one after the other, within the fetch timeout of two seconds; in the end the
+    node is asked to take over, and leads again.
+    """
+    epoch = quorum.epoch + 1
+    vote = {
+        "partition_index": 0,
+        "replica_epoch": epoch,
+        "replica_id": 2,
+        "replica_directory_id": OTHER,
+        "voter_directory_id": quorum.directory_id,
+        "last_offset_epoch": quorum.epoch,
+        "last_offset": 1 << 40,
+    }
+    behind = {**vote, "last_offset_epoch": 0}
+    leader = {
+        "partition_index": 0,
+        "voter_directory_id": quorum.directory_id,
+        "leader_id": 2,
+        "leader_epoch": epoch + 1,
+    }
+    follow: Fields = {
+        "voter_id": 1,
+        "leader_endpoints": [{"name": "CONTROLLER", "host": "127.0.0.1", "port": 1}],
+    }
+    later = {**vote, "replica_epoch": epoch + 1, "last_offset_epoch": epoch}
+    fetch = {
+        "partition": 0,
+        "current_leader_epoch": epoch + 1,
+        "fetch_offset": 1,
+        "last_fetched_epoch": quorum.epoch,
+    }
+    fetches = {"topic": TOPIC, "topic_id": METADATA_TOPIC_ID, "partitions": [fetch]}
+    end = {
+        "partition_index": 0,
+        "leader_id": 2,
+        "leader_epoch": epoch + 1,
+        "preferred_candidates": [
+            {"candidate_id": 1, "candidate_directory_id": quorum.directory_id}
+        ],
+    }
+
+    def votes(**partition: Any) -> tuple[int, int, Fields]:
+        return (52, 2, {"voter_id": 1, **_of_topic(partition)})
+
+    return [
+        votes(**behind, pre_vote=True),
+        votes(**behind),
+        votes(**vote, pre_vote=True),
+        votes(**vote),
+        votes(**vote),
+        votes(**{**vote, "replica_directory_id": bytes(range(2, 18))}),
+        votes(**{**vote, "replica_id": 3}),
+        (55, 2, _of_topic({"partition_index": 0})),
+        (53, 1, {**follow, **_of_topic(leader)}),
+        votes(**later),
+        votes(**later, pre_vote=True),
+        (1, 17, {"replica_state": {"replica_id": 2, "replica_epoch": -1}, "topics": [fetches]}),
+        (55, 2, _of_topic({"partition_index": 0})),
+        (53, 1, {**follow, **_of_topic({**leader, "voter_directory_id": OTHER})}),
+        (54, 1, _of_topic(end)),
+    ]
