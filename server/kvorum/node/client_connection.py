@@ -4,6 +4,7 @@
 
     ClientConnectionError            nothing more can be had from this connection, unless it says so
     ├── ConnectFailedError           nobody there, or not in time
+    │   └── NobodyListensError       the address refuses connections
     ├── ConnectionLostError          it broke, or the peer sent what is no response
     ├── RequestTimedOutError         no response in time; the connection is closed
     └── NoCommonVersionError         the peer does not speak this API as we do; the connection lives
@@ -12,11 +13,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Self, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
@@ -37,6 +39,14 @@ _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 2**31 - 1
 
 Response = TypeVar("Response", bound=Message)
+_Address: TypeAlias = tuple[
+    socket.AddressFamily,
+    socket.SocketKind,
+    int,
+    str,
+    tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
+]
+"""What `socket.getaddrinfo` gives."""
 
 
 class ClientConnectionError(Exception):
@@ -45,6 +55,10 @@ class ClientConnectionError(Exception):
 
 class ConnectFailedError(ClientConnectionError):
     """There is no connection to be had to an address, or not in time."""
+
+
+class NobodyListensError(ConnectFailedError):
+    """The machine answered that no process listens at the address."""
 
 
 class ConnectionLostError(ClientConnectionError):
@@ -83,7 +97,7 @@ class ClientConnection:
         """Connect and ask for the peer's versions, all within `timeout_ms`."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                reader, writer = await asyncio.open_connection(host, port)
+                reader, writer = await _open_streams(host, port)
                 connection = cls(reader, writer, client_id=client_id)
                 try:
                     await connection._agree_on_versions()
@@ -93,6 +107,8 @@ class ClientConnection:
         except TimeoutError as error:
             message = f"no connection to {host}:{port} within {timeout_ms} ms"
             raise ConnectFailedError(message) from error
+        except ConnectionRefusedError as error:
+            raise NobodyListensError(f"no connection to {host}:{port}: {error}") from error
         except (OSError, UnicodeError) as error:
             raise ConnectFailedError(f"no connection to {host}:{port}: {error}") from error
         return connection
@@ -256,3 +272,36 @@ def _error_code_of(frame: bytes) -> int:
     if len(frame) < _CORRELATION_ID.size + 2:
         return ErrorCode.NONE
     return int.from_bytes(frame[4:6], "big", signed=True)
+
+
+async def _open_streams(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address of a host that can be had.
+
+    Raises OSError, and ConnectionRefusedError only where every address refuses: asyncio's own way
+    does not tell that from other failures of a host with several addresses.
+    """
+    problems: list[OSError] = []
+    for family, kind, protocol, _, address in await _addresses_of(host, port):
+        connecting = socket.socket(family, kind, protocol)
+        try:
+            connecting.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connecting, address)
+        except OSError as error:
+            connecting.close()
+            problems.append(error)
+        except BaseException:
+            connecting.close()
+            raise
+        else:
+            return await asyncio.open_connection(sock=connecting)
+    others = [error for error in problems if not isinstance(error, ConnectionRefusedError)]
+    raise (others or problems)[0]
+
+
+async def _addresses_of(host: str, port: int) -> Sequence[_Address]:
+    """Look a host up; an address in digits needs no thread for that. Raises OSError."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        loop = asyncio.get_running_loop()
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -39,6 +39,9 @@ class RaftConfig:
     shutdown_timeout_ms: int = 5000
     """How long a leader that shuts down waits for a successor."""
 
+    succession_step_ms: int = 40
+    """How long each voter lets the one before it try to replace a leader whose process is gone."""
+
     @property
     def check_quorum_ms(self) -> int:
         """How long a leader goes on without hearing from a majority."""

@@ -190,11 +190,13 @@ class DescribeQuorumResponse(NamedTuple):
 class RequestFailed(NamedTuple):
     """No response came: the peer cannot be reached, broke off, or refused the whole request.
 
-    `lacks_version` is set where the peer does not speak the request as it would have to be written.
+    `lacks_version` is set where the peer does not speak the request as it would have to be written,
+    `is_peer_gone` where nobody listens at its address any more: its process has ended.
     """
 
     reason: str
     lacks_version: bool = False
+    is_peer_gone: bool = False
 
 
 Request: TypeAlias = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvorum.raft.answering import learn_leader
-from kvorum.raft.basics import EPOCH_MAX, OffsetAndEpoch
+from kvorum.raft.basics import EPOCH_MAX, Destination, OffsetAndEpoch
 from kvorum.raft.effects import (
     AppendDownload,
     AppendFetched,
@@ -60,7 +60,38 @@ def _handle_failure(replica: Replica, now: float, sent: Sent, failure: RequestFa
         # A voter from before pre-votes can only be asked in a real election.
         replica.become_candidate(now)
         return
+    if failure.is_peer_gone and replica.is_voter:
+        _note_peer_gone(replica, now, sent.destination)
     replica.refuse(now, sent.destination, failure.reason)
+
+
+def _note_peer_gone(replica: Replica, now: float, peer: Destination) -> None:
+    """Prepare to replace a leader whose process has ended, without waiting for its silence.
+
+    Nobody is disturbed if that is wrong: pre-votes come first, and who hears from the leader gives
+    none.
+    """
+    role = replica.role
+    if not isinstance(role, Follower) or peer.id != role.leader_id or role.is_leader_gone:
+        return
+    wait_ms = _succession_wait_ms(replica, role)
+    role.is_leader_gone = True
+    role.has_fetched = False
+    role.fetch_deadline = min(role.fetch_deadline, now + wait_ms)
+
+
+def _succession_wait_ms(replica: Replica, role: Follower) -> float:
+    """Return how long to wait before an election, so that two voters rarely begin together.
+
+    All voters lose their leader at the same moment, so the first try goes by the order of their
+    ids. Where that has failed already, or the leader was never reached, chance has to decide.
+    """
+    step_ms = replica.config.succession_step_ms
+    successors = [voter_id for voter_id in replica.voters.ids if voter_id != role.leader_id]
+    if not role.has_fetched:
+        return step_ms * (1 + len(successors) * replica.random.random())
+    position = successors.index(replica.own.key.id)
+    return step_ms * (position + replica.random.random() / 2)
 
 
 def _handle_content(
@@ -92,6 +123,7 @@ def _handle_content(
 def _note_leader_lives(replica: Replica, now: float, role: Follower) -> None:
     role.has_fetched = True
     role.is_leader_silent = False
+    role.is_leader_gone = False
     role.fetch_deadline = now + replica.config.fetch_timeout_ms
 
 

@@ -107,7 +107,10 @@ class Peer:
     def response_to(self, request: msg.Request) -> msg.Response | msg.RequestFailed:
         """Return any response of the kind that belongs to a request, or a failure."""
         if self.random.random() < 0.1:
-            return msg.RequestFailed("no", self.random.choice([True, False]))
+            lacks_version, is_gone = self.random.choice(
+                [(True, False), (False, False), (False, True)]
+            )
+            return msg.RequestFailed("no", lacks_version, is_gone)
         error, leader = self.error(), self.leader()
         match request:
             case msg.VoteRequest():

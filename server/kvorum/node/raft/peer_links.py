@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvorum.node.client_connection import (
     ClientConnection,
     ClientConnectionError,
+    ConnectionLostError,
+    NobodyListensError,
     NoCommonVersionError,
 )
 from kvorum.node.raft.control_records import FetchedRecords, read_fetched
+from kvorum.node.raft.peer_link import PeerLink, Purpose
 from kvorum.node.raft.settings import Clock, RaftSettings
 from kvorum.node.raft.translation import (
     begin_quorum_epoch,
@@ -23,7 +24,6 @@ from kvorum.node.raft.translation import (
     vote,
 )
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Destination
 from kvorum.raft.effects import Send
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.begin_quorum_epoch import (
@@ -35,10 +35,6 @@ from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
-_LOG = logging.getLogger(__name__)
-RECONNECT_BACKOFF_MS_MIN = 50
-RECONNECT_BACKOFF_MS_MAX = 500
-
 
 class PeerResult(NamedTuple):
     """What came of a request; the bytes in it stay with the shell."""
@@ -46,19 +42,6 @@ class PeerResult(NamedTuple):
     response: core.Response | core.RequestFailed
     records: FetchedRecords | None = None
     snapshot_part: bytes = b""
-
-
-@dataclass(slots=True)
-class _Link:
-    """The connection to one destination, and when another attempt may be made."""
-
-    host: str
-    port: int
-    lock: asyncio.Lock
-    connection: ClientConnection | None = None
-    failure: ClientConnectionError | None = None
-    retry_at: float = 0.0
-    backoff_ms: int = RECONNECT_BACKOFF_MS_MIN
 
 
 class PeerLinks:
@@ -71,7 +54,7 @@ class PeerLinks:
         self._clock = clock
         self._on_result = on_result
         self._client_id = f"raft-client-{settings.node_id}"
-        self._links: dict[int, _Link] = {}
+        self._links: dict[tuple[int, Purpose], PeerLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, send: Send) -> None:
@@ -86,50 +69,40 @@ class PeerLinks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for link in self._links.values():
-            if link.connection is not None:
-                await link.connection.close()
+            await link.close()
 
     async def _exchange(self, send: Send) -> None:
+        link = self._link_for(send)
         try:
-            connection = await self._connection_to(send.destination)
-            result = await self._ask(connection, send.request)
+            result = await self._ask(await link.connection(), send.request)
         except NoCommonVersionError as error:
             result = PeerResult(core.RequestFailed(str(error), lacks_version=True))
+        except NobodyListensError as error:
+            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=True))
+        except ConnectionLostError as error:
+            is_gone = await link.is_peer_gone()
+            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
         except (ClientConnectionError, WireError) as error:
             result = PeerResult(core.RequestFailed(str(error)))
         self._on_result(send.number, result)
 
-    async def _connection_to(self, destination: Destination) -> ClientConnection:
-        """Return an open connection; raises ClientConnectionError, at once while backing off."""
-        link = self._links.get(destination.id)
-        if link is None or (link.host, link.port) != (destination.host, destination.port):
-            if link is not None and link.connection is not None:
-                link.connection.abort()
-            link = _Link(destination.host, destination.port, asyncio.Lock())
-            self._links[destination.id] = link
-        async with link.lock:
-            if link.connection is not None and link.connection.is_open:
-                return link.connection
-            if link.failure is not None and self._clock.monotonic_ms() < link.retry_at:
-                raise link.failure
-            return await self._connect(link)
-
-    async def _connect(self, link: _Link) -> ClientConnection:
-        link.retry_at = self._clock.monotonic_ms() + link.backoff_ms
-        link.backoff_ms = min(2 * link.backoff_ms, RECONNECT_BACKOFF_MS_MAX)
-        try:
-            link.connection = await ClientConnection.open(
-                host=link.host,
-                port=link.port,
-                client_id=self._client_id,
-                timeout_ms=self._settings.raft.request_timeout_ms,
-            )
-        except ClientConnectionError as error:
-            link.failure = error
-            raise
-        link.failure = None
-        link.backoff_ms = RECONNECT_BACKOFF_MS_MIN
-        return link.connection
+    def _link_for(self, send: Send) -> PeerLink:
+        """Return the link for a request; one to an address that is not the peer's now is closed."""
+        destination, purpose = send.destination, _purpose_of(send.request)
+        link = self._links.get((destination.id, purpose))
+        if link is not None and (link.host, link.port) == (destination.host, destination.port):
+            return link
+        if link is not None:
+            link.abort()
+        link = PeerLink(
+            host=destination.host,
+            port=destination.port,
+            client_id=self._client_id,
+            timeout_ms=self._timeout_ms,
+            clock=self._clock,
+        )
+        self._links[destination.id, purpose] = link
+        return link
 
     async def _ask(self, connection: ClientConnection, request: core.Request) -> PeerResult:
         """Send a request in the version that both sides have; read the response."""
@@ -228,3 +201,8 @@ class PeerLinks:
             fetch_snapshot.read_response(response, listener_name=self._listener_name),
             snapshot_part=part,
         )
+
+
+def _purpose_of(request: core.Request) -> Purpose:
+    is_fetch = isinstance(request, core.FetchRequest | core.FetchSnapshotRequest)
+    return Purpose.FETCHING if is_fetch else Purpose.ELECTING

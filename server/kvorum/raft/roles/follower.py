@@ -39,6 +39,7 @@ class Follower(Role):
         self.fetch_deadline = fetch_deadline
         self.has_fetched = False
         self.is_leader_silent = False
+        self.is_leader_gone = False
         self.leader_high_watermark: int | None = None
         self.download: Download | None = None
 

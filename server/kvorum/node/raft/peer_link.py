@@ -1,0 +1,103 @@
+"""The connection to one peer for one purpose: opened when it is needed, again after pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+
+from kvorum.node.client_connection import (
+    ClientConnection,
+    ClientConnectionError,
+    ConnectionLostError,
+    NobodyListensError,
+)
+from kvorum.node.raft.settings import Clock
+
+RECONNECT_BACKOFF_MS_MIN = 50
+RECONNECT_BACKOFF_MS_MAX = 500
+LAST_BREATHS_MAX = 3
+"""How often a connection to a dying process may still be taken before it is refused."""
+
+
+class Purpose(Enum):
+    """What a connection is used for: a fetch that waits for news must not hold up a vote."""
+
+    FETCHING = "fetching"
+    ELECTING = "electing"
+
+
+class PeerLink:
+    """At most one connection to one address, and when another attempt may be made."""
+
+    def __init__(
+        self, *, host: str, port: int, client_id: str, timeout_ms: int, clock: Clock
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._connection: ClientConnection | None = None
+        self._failure: ClientConnectionError | None = None
+        self._retry_at = 0.0
+        self._backoff_ms = RECONNECT_BACKOFF_MS_MIN
+        self._is_closed = False
+
+    async def connection(self) -> ClientConnection:
+        """Return an open connection; raises ClientConnectionError, at once while backing off."""
+        async with self._lock:
+            if self._connection is not None and self._connection.is_open:
+                return self._connection
+            if self._failure is not None and self._clock.monotonic_ms() < self._retry_at:
+                raise self._failure
+            return await self._connect()
+
+    async def is_peer_gone(self) -> bool:
+        """Tell whether a lost connection is refused when it is tried again at once.
+
+        Then the peer's process has ended. A connection that can be had again is kept.
+        """
+        async with self._lock:
+            for _ in range(LAST_BREATHS_MAX):
+                if self._is_closed or (self._connection is not None and self._connection.is_open):
+                    return False
+                try:
+                    await self._connect()
+                except NobodyListensError:
+                    return True
+                except ConnectionLostError:
+                    # It was taken by a listener that is being closed itself.
+                    continue
+                except ClientConnectionError:
+                    return False
+        return False
+
+    def abort(self) -> None:
+        """Close the connection for good, without waiting for that to be over."""
+        self._is_closed = True
+        if self._connection is not None:
+            self._connection.abort()
+
+    async def close(self) -> None:
+        """Close the connection for good."""
+        self._is_closed = True
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _connect(self) -> ClientConnection:
+        self._retry_at = self._clock.monotonic_ms() + self._backoff_ms
+        self._backoff_ms = min(2 * self._backoff_ms, RECONNECT_BACKOFF_MS_MAX)
+        try:
+            self._connection = await ClientConnection.open(
+                host=self.host,
+                port=self.port,
+                client_id=self._client_id,
+                timeout_ms=self._timeout_ms,
+            )
+        except ClientConnectionError as error:
+            self._failure = error
+            raise
+        self._failure = None
+        self._backoff_ms = RECONNECT_BACKOFF_MS_MIN
+        return self._connection

@@ -1,0 +1,200 @@
+"""What a voter does when it hears that its leader's process has ended."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from kvorum.raft import (
+    Destination,
+    Effects,
+    Endpoint,
+    Identity,
+    LogView,
+    OffsetAndEpoch,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.roles import RoleName
+
+LISTENER = "CONTROLLER"
+CONFIG = RaftConfig()
+EPOCH = 3
+LEADER_ID = 1
+GONE = msg.RequestFailed("refused", is_peer_gone=True)
+LOST = msg.RequestFailed("lost")
+
+
+def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
+    return (Endpoint(LISTENER, "host", 9000 + node_id),)
+
+
+class DrivenVoter:
+    """One replica, driven by hand, that has been told that 1 leads."""
+
+    def __init__(self, own_id: int, *, voter_count: int = 3, seed: int = 1) -> None:
+        voters = VoterSet.of(
+            Voter(ReplicaKey(i), endpoints_of(i)) for i in range(1, voter_count + 1)
+        )
+        is_voter = own_id <= voter_count
+        self.core = RaftCore(
+            Identity(
+                key=ReplicaKey(own_id, b"\x01" * 16),
+                endpoints=endpoints_of(own_id),
+                listener_name=LISTENER,
+                can_vote=is_voter,
+                bootstrap=(Destination(-2, "host", 9001),),
+            ),
+            config=CONFIG,
+            log=LogView(),
+            history=VoterHistory(static=voters),
+            random=Random(seed),
+        )
+        self.now = 0.0
+        self.sent: list[fx.Send] = []
+        self.core.start(0, stored=None)
+        begin = msg.BeginQuorumEpochRequest(
+            epoch=EPOCH, leader_id=LEADER_ID, voter=None, endpoints=endpoints_of(LEADER_ID)
+        )
+        self.do(self.core.receive(0, token=1, request=begin))
+
+    def do(self, effects: Effects) -> None:
+        for effect in (*effects.at_once, *effects.after_write):
+            if isinstance(effect, fx.Send):
+                self.sent.append(effect)
+
+    def respond(self, response: msg.Response | msg.RequestFailed) -> None:
+        """Answer what was sent last."""
+        number = self.sent[-1].number
+        self.do(self.core.receive_response(self.now, number=number, response=response))
+
+    def fetch_something(self) -> None:
+        leader = msg.KnownLeader(EPOCH, LEADER_ID, endpoints_of(LEADER_ID))
+        self.respond(msg.FetchResponse(error=msg.Error.NONE, leader=leader, high_watermark=0))
+
+    def advance(self, delay_ms: float) -> None:
+        self.now += delay_ms
+        self.do(self.core.tick(self.now))
+
+    def until_campaign(self) -> float:
+        """Let time pass up to the election, nobody listening; return how much that was."""
+        started = self.now
+        while self.core.role.name is RoleName.FOLLOWER:
+            sent_count = len(self.sent)
+            self.advance(self.core.next_deadline - self.now)
+            if self.core.role.name is RoleName.FOLLOWER and len(self.sent) > sent_count:
+                self.respond(GONE)
+        return self.now - started
+
+    def gives_pre_vote(self) -> bool:
+        request = msg.VoteRequest(
+            epoch=EPOCH,
+            replica=ReplicaKey(3, b"\x03" * 16),
+            voter=None,
+            log_end=OffsetAndEpoch(0, 0),
+            is_pre_vote=True,
+        )
+        effects = self.core.receive(self.now, token=9, request=request)
+        (answer,) = (effect for effect in effects.at_once if isinstance(effect, fx.Answer))
+        assert isinstance(answer.response, msg.VoteResponse)
+        return answer.response.is_granted
+
+
+def follower(own_id: int, *, voter_count: int = 3, seed: int = 1) -> DrivenVoter:
+    """Return a voter, or an observer, whose leader has answered a fetch."""
+    one = DrivenVoter(own_id, voter_count=voter_count, seed=seed)
+    one.fetch_something()
+    return one
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_successors_begin_soon_and_one_after_the_other(seed: int) -> None:
+    waits: list[float] = []
+    for own_id in (2, 3, 4, 5):
+        one = follower(own_id, voter_count=5, seed=seed * 10 + own_id)
+        one.respond(GONE)
+        waits.append(one.until_campaign())
+        assert one.core.role.epoch == EPOCH
+    gaps = [after - before for before, after in pairwise(waits)]
+    assert waits[0] < CONFIG.succession_step_ms
+    assert min(gaps) >= CONFIG.succession_step_ms / 2 - 1
+    assert waits[-1] < CONFIG.fetch_timeout_ms / 10
+
+
+def test_a_connection_that_only_broke_changes_nothing() -> None:
+    one = follower(2)
+    one.respond(LOST)
+    assert not one.gives_pre_vote()
+    one.advance(CONFIG.retry_backoff_ms)
+    one.fetch_something()
+    one.advance(CONFIG.fetch_timeout_ms - 1)
+    assert one.core.role.name is RoleName.FOLLOWER
+
+
+def test_pre_votes_are_given_once_the_leader_is_gone() -> None:
+    one = follower(2)
+    assert not one.gives_pre_vote()
+    one.respond(GONE)
+    assert one.gives_pre_vote()
+
+
+def test_a_leader_that_answers_again_is_followed_on() -> None:
+    one = follower(3)
+    one.respond(GONE)
+    one.advance(CONFIG.retry_backoff_ms)
+    one.fetch_something()
+    assert not one.gives_pre_vote()
+    one.advance(CONFIG.fetch_timeout_ms - 1)
+    assert one.core.role.name is RoleName.FOLLOWER
+
+
+def test_a_leader_may_go_twice() -> None:
+    one = follower(3)
+    one.respond(GONE)
+    one.advance(CONFIG.retry_backoff_ms)
+    one.fetch_something()
+    one.respond(GONE)
+    assert one.gives_pre_vote()
+    assert one.until_campaign() < 2 * CONFIG.succession_step_ms
+
+
+def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
+    waits: set[float] = set()
+    for seed in range(10):
+        one = follower(2, seed=seed)
+        one.respond(GONE)
+        one.until_campaign()
+        for send in one.sent[-2:]:
+            response = msg.VoteResponse(
+                error=msg.Error.NONE, leader=msg.KnownLeader(EPOCH, LEADER_ID, ()), is_granted=False
+            )
+            one.do(one.core.receive_response(one.now, number=send.number, response=response))
+        assert one.core.role.name is RoleName.FOLLOWER
+        one.respond(GONE)
+        waits.add(one.until_campaign())
+    assert min(waits) >= CONFIG.succession_step_ms
+    assert max(waits) <= 3 * CONFIG.succession_step_ms + 1
+    assert len(waits) > 5
+
+
+def test_another_server_that_is_gone_means_nothing() -> None:
+    one = follower(2)
+    one.respond(LOST)
+    assert one.sent[-1].destination.id == -2
+    one.respond(GONE)
+    assert not one.gives_pre_vote()
+
+
+def test_an_observer_only_looks_for_another_leader() -> None:
+    one = follower(9)
+    one.respond(GONE)
+    assert one.core.role.name is RoleName.FOLLOWER
+    assert one.sent[-1].destination.id == -2
