@@ -1,0 +1,106 @@
+"""The logs that members left behind: the same batches, and every topic as it was promised."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.interop.kafka.tools import ToolRunner
+from tests.process.quorum.members import Member
+from tests.process.quorum.writers import Writers
+
+from kvorum.wire.records import read_batches
+from kvorum.wire.uuid_text import uuid_to_text
+
+TOPIC_RECORD = re.compile(r'payload: (\{"type":"TOPIC_RECORD".*\})$', re.MULTILINE)
+BATCH_LINE = re.compile(r"^baseOffset: (\d+) ", re.MULTILINE)
+# Where a batch is in its file: elsewhere in a log that begins later.
+POSITION = re.compile(r"\bposition: \d+")
+
+
+def assert_same_batches(members: Sequence[Member], *, end_offset: int) -> None:
+    """All logs hold the same bytes, from where the last one begins to the end of all."""
+    logs = [_batches(member) for member in members]
+    start_offset = max(min(log) for log in logs)
+    shared = [{offset: log[offset] for offset in log if offset >= start_offset} for log in logs]
+    for member, log in zip(members, shared, strict=True):
+        assert log == shared[0], f"node {member.node_id} has another log"
+        assert next(read_batches(log[max(log)])).last_offset + 1 == end_offset
+
+
+def assert_kafka_reads_the_same(
+    tools: ToolRunner, members: Sequence[Member], writers: Writers
+) -> None:
+    """Real kafka-dump-log shows the same for all of them, and every topic once in each."""
+    dumps = [_dump(tools, _segments(member)) for member in members]
+    start_offset = max(_first_offset(dump) for dump in dumps)
+    shown = [_from(dump, start_offset) for dump in dumps]
+    for member, dump, part in zip(members, dumps, shown, strict=True):
+        assert part == shown[0], f"node {member.node_id} has another log"
+        _assert_topics(_dump(tools, _snapshots_before(member, _first_offset(dump))) + dump, writers)
+
+
+def _segments(member: Member) -> list[Path]:
+    return sorted(member.log_folder.glob("*.log"))
+
+
+def _snapshots_before(member: Member, start_offset: int) -> list[Path]:
+    """Return the one snapshot that a log which does not begin at 0 goes on from."""
+    if start_offset == 0:
+        return []
+    found = list(member.log_folder.glob(f"{start_offset:020d}-*.checkpoint"))
+    assert len(found) == 1, f"node {member.node_id} lacks what was before {start_offset}"
+    return found
+
+
+def _batches(member: Member) -> dict[int, bytes]:
+    data = b"".join(file.read_bytes() for file in _segments(member))
+    batches = list(read_batches(data))
+    assert sum(batch.size for batch in batches) == len(data)
+    return {batch.base_offset: bytes(batch.data) for batch in batches}
+
+
+def _dump(tools: ToolRunner, files: Sequence[Path]) -> str:
+    """Return what kafka-dump-log says of files."""
+    text = ""
+    for file in files:
+        dump = tools.run("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(file))
+        assert (dump.exit_code, dump.stderr.strip()) == (0, _expected_complaint(file))
+        assert "isvalid: false" not in dump.stdout
+        text += dump.stdout[_first_batch(dump.stdout).start() :]
+    return text
+
+
+def _expected_complaint(file: Path) -> str:
+    """Return what the tool says of a file that does not begin at 0, as if that were a gap."""
+    start_offset = int(file.stem) if file.suffix == ".log" else 0
+    if start_offset == 0:
+        return ""
+    return f"Non-consecutive offsets in {file}\n  -1 is followed by {start_offset}"
+
+
+def _first_batch(dump: str) -> re.Match[str]:
+    found = BATCH_LINE.search(dump)
+    assert found is not None, dump
+    return found
+
+
+def _first_offset(dump: str) -> int:
+    return int(_first_batch(dump)[1])
+
+
+def _from(dump: str, offset: int) -> str:
+    return POSITION.sub("", dump[dump.index(f"baseOffset: {offset} ") :])
+
+
+def _assert_topics(dump: str, writers: Writers) -> None:
+    """Everything acknowledged is there, nothing twice, and nothing that nobody asked for."""
+    records = [json.loads(payload)["data"] for payload in TOPIC_RECORD.findall(dump)]
+    times = Counter(record["name"] for record in records)
+    assert [name for name, count in times.items() if count > 1] == [], "there twice"
+    assert sorted(writers.acknowledged.keys() - times.keys()) == [], "acknowledged and lost"
+    assert sorted(times.keys() - writers.wished) == [], "nobody asked for these"
+    found = {record["name"]: record["topicId"] for record in records}
+    for name, topic_id in writers.acknowledged.items():
+        assert topic_id is None or found[name] == uuid_to_text(topic_id), f"{name} was replaced"

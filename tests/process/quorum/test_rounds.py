@@ -1,0 +1,78 @@
+"""Rounds of faults over quorums of processes, while clients write: nothing is lost or doubled."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random, SystemRandom
+
+import pytest
+from tests.interop.kafka.tools import ToolRunner
+from tests.process.conftest import Report
+from tests.process.quorum.broker import register_broker
+from tests.process.quorum.faults import Chaos
+from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
+from tests.process.quorum.members import Quorum
+from tests.process.quorum.writers import Writers
+
+pytestmark = pytest.mark.interop
+
+WRITERS = 3
+ENDS = ("kill", "kill", "stop")
+CUTS = ("pause", "isolate", "mute", "deafen", "cut_one_way", "slow")
+# Some of the faults shall meet a snapshot being written.
+SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "50000"}
+
+
+@pytest.fixture
+def seed() -> int:
+    """What a test draws its rounds from: a new one each time, or the one to be tried again."""
+    return int(os.environ.get("KVORUM_SEED", SystemRandom().randrange(2**32)))
+
+
+@pytest.mark.parametrize(
+    ("count", "is_dynamic", "names", "rounds"),
+    [
+        pytest.param(3, True, ENDS, 35, id="three-end"),
+        pytest.param(3, False, CUTS, 30, id="three-cut"),
+        pytest.param(5, False, ENDS, 20, id="five-end"),
+        pytest.param(5, True, (*ENDS, *CUTS), 25, id="five-everything"),
+    ],
+)
+def test_no_fault_costs_an_acknowledged_change(
+    tmp_path: Path,
+    kafka_tools: ToolRunner,
+    report: Report,
+    seed: int,
+    count: int,
+    *,
+    is_dynamic: bool,
+    names: Sequence[str],
+    rounds: int,
+) -> None:
+    started = time.monotonic()
+    quorum = Quorum(tmp_path, count, is_dynamic=is_dynamic, settings=SETTINGS)
+    with quorum:
+        register_broker(quorum)
+        addresses = [member.address for member in quorum.members.values()]
+        writers = Writers(addresses, count=WRITERS, seed=seed)
+        chaos = Chaos(quorum, writers, random=Random(seed))
+        try:
+            with writers:
+                writers.wait_for_progress()
+                for _ in range(rounds):
+                    chaos.round(names)
+            end_offset = quorum.wait_until_settled()
+        except BaseException as error:
+            error.add_note(f"KVORUM_SEED={seed}\n" + "\n".join(chaos.story))
+            raise
+        quorum.kill_all_at_once()
+    members = list(quorum.members.values())
+    assert_same_batches(members, end_offset=end_offset)
+    assert_kafka_reads_the_same(kafka_tools, members, writers)
+    report(
+        f"{rounds} rounds over {count} controllers in {time.monotonic() - started:.1f} s: "
+        f"{len(writers.acknowledged)} topics acknowledged, {writers.retries_that_exist} by a "
+        f"second try, {len(writers.wished) - len(writers.acknowledged)} unknown, "
+        f"log end {end_offset}"
+    )
