@@ -1,0 +1,400 @@
+"""The disk of one simulated node: a `FileSystem` in memory that outlives the node's processes.
+
+A process gets its view with `mount`; `crash` ends the process, and with it every handle and lock,
+and may cut the power too. Before every call of a mounted view `before_call` is told, so that the
+world may crash the node exactly there, by raising CrashedError; from then on the view is dead, and
+whatever the crashed code still calls while it unwinds is refused the same way.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection
+from os import strerror
+from pathlib import Path
+from random import Random
+
+from kvorum.simulation.disk_faults import (
+    CrashedError,
+    DiskFault,
+    FileKind,
+    FlippedBit,
+    PowerCut,
+    Refusal,
+    kind_of,
+)
+from kvorum.simulation.disk_files import DiskDirectory, DiskFile, NameChange
+from kvorum.storage.files import HeldLock, OpenFile
+
+
+def _nothing_before(_operation: str, _path: Path) -> None:
+    """Let every call be made."""
+
+
+def _nothing_noted(_fault: DiskFault, _text: str) -> None:
+    """Note nothing."""
+
+
+def _system_error(number: int) -> OSError:
+    return OSError(number, strerror(number))
+
+
+class SimulatedDisk:
+    """The files of one node.
+
+    `note` hears of every fault that fired, with a few words about it. All that is random is drawn
+    from `random`, in the order of the calls.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        *,
+        before_call: Callable[[str, Path], None] = _nothing_before,
+        note: Callable[[DiskFault, str], None] = _nothing_noted,
+    ) -> None:
+        self.before_call = before_call
+        self.note = note
+        self.call_count = 0
+        self._random = random
+        self._directories: dict[str, DiskDirectory] = {}
+        self._mounted: MountedDisk | None = None
+        self._refusals: list[Refusal] = []
+        self._failing_syncs: list[frozenset[FileKind]] = []
+
+    def mount(self) -> MountedDisk:
+        """Return the view of a new process; the one before it is dead."""
+        if self._mounted is not None:
+            self._mounted.die()
+        self._mounted = MountedDisk(self)
+        return self._mounted
+
+    def inspect(self) -> MountedDisk:
+        """Return a view that only looks: no fault strikes it, and `before_call` is not told."""
+        return MountedDisk(self, is_inspecting=True)
+
+    def crash(self, *, is_power_cut: bool, is_scattering: bool = False) -> None:
+        """End the process; with a power cut, what was not synced is lost, wholly or in part.
+
+        Without one everything written is there for the next process, but for files whose sync
+        failed. `is_scattering` lets blocks arrive in any order, which a log may refuse.
+        """
+        if self._mounted is not None:
+            self._mounted.die()
+            self._mounted = None
+        for path, directory in self._directories.items():
+            if is_power_cut and directory.cut_power(self._random):
+                self.note(DiskFault.LOST_NAME, f"names in {path}")
+            for name in sorted(directory.names):
+                file = directory.names[name]
+                if is_power_cut or file.is_doomed:
+                    self._cut_power(name, file, is_scattering=is_scattering)
+
+    def _cut_power(self, name: str, file: DiskFile, *, is_scattering: bool) -> None:
+        if file.is_synced:
+            return
+        cut = PowerCut.draw(self._random, is_scattering=is_scattering)
+        loss = file.cut_power(self._random, cut)
+        if loss.lost_bytes:
+            self.note(DiskFault.LOST_TAIL, f"{name}: up to {loss.lost_bytes} bytes")
+        if loss.is_torn:
+            self.note(DiskFault.TORN_WRITE, f"{name}: at {cut.block_bytes} bytes")
+
+    def refuse_writes(
+        self,
+        kinds: Collection[FileKind],
+        *,
+        error: int = errno.ENOSPC,
+        calls: int | None = None,
+    ) -> None:
+        """Let writes to such files fail, the next `calls` of them or until `accept_writes`."""
+        self._refusals.append(Refusal(frozenset(kinds), error, calls))
+
+    def accept_writes(self) -> None:
+        """Lift every refusal, as when space was freed."""
+        self._refusals.clear()
+
+    def fail_next_sync(self, kinds: Collection[FileKind]) -> None:
+        """Let the next sync of such a file fail; its unsynced bytes are lost at the next start."""
+        self._failing_syncs.append(frozenset(kinds))
+
+    def forget_faults(self) -> None:
+        """Drop every fault that has not struck yet."""
+        self._refusals.clear()
+        self._failing_syncs.clear()
+
+    def flip_bit(
+        self, kind: FileKind, *, is_allowed: Callable[[Path, bytes], bool] | None = None
+    ) -> FlippedBit | None:
+        """Flip a random bit in a file of that kind; None where there is no byte of such.
+
+        Draws again, a few times, where `is_allowed` refuses the content that would come of it.
+        """
+        files = [
+            (Path(path) / name, file)
+            for path, directory in sorted(self._directories.items())
+            for name, file in sorted(directory.names.items())
+            if kind_of(name) is kind and file.content and not name.endswith((".part", ".tmp"))
+        ]
+        for _ in range(20 if files else 0):
+            path, file = self._random.choice(files)
+            flipped = FlippedBit(
+                path, self._random.randrange(len(file.content)), self._random.randrange(8)
+            )
+            file.flip(flipped.position, flipped.bit)
+            if is_allowed is None or is_allowed(path, bytes(file.content)):
+                self.note(DiskFault.BIT_FLIP, f"{path.name}: bit {flipped.bit} of {flipped[1]}")
+                return flipped
+            file.flip(flipped.position, flipped.bit)
+        return None
+
+    def wipe(self) -> None:
+        """Lose every file, as when the disk is replaced; the process must be gone."""
+        self._directories.clear()
+        self.forget_faults()
+        self.note(DiskFault.WIPE, "all files")
+
+    def copy(self, random: Random) -> SimulatedDisk:
+        """Return a disk of its own with the same files, to try something out on."""
+        other = SimulatedDisk(random)
+        other._directories = {path: one.copy() for path, one in self._directories.items()}
+        return other
+
+    def contents(self) -> dict[str, bytes]:
+        """Return every file's bytes as written, by path and in order of the paths."""
+        return {
+            f"{path}/{name}": bytes(file.content)
+            for path, directory in sorted(self._directories.items())
+            for name, file in sorted(directory.names.items())
+        }
+
+    def directory_at(self, path: Path) -> DiskDirectory:
+        """Return a directory; FileNotFoundError where there is none."""
+        found = self._directories.get(str(path))
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, strerror(errno.ENOENT), str(path))
+        return found
+
+    def has_directory(self, path: Path) -> bool:
+        """Tell whether a directory is there."""
+        return str(path) in self._directories
+
+    def directories_in(self, path: Path) -> list[str]:
+        """Return the names of the directories in a directory."""
+        above = f"{path}/"
+        return [
+            known.removeprefix(above)
+            for known in self._directories
+            if known.startswith(above) and "/" not in known.removeprefix(above)
+        ]
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents; they are durable at once."""
+        for one in (*reversed(path.parents), path):
+            self._directories.setdefault(str(one), DiskDirectory())
+
+    def demand_space(self, path: Path) -> None:
+        """Raise OSError where a write to that file is to be refused."""
+        for refusal in self._refusals:
+            if refusal.strikes(kind_of(path.name)):
+                name = errno.errorcode[refusal.error]
+                self.note(DiskFault.REFUSED_WRITE, f"{path.name}: {name}")
+                raise _system_error(refusal.error)
+
+    def part_of(self, size: int) -> int:
+        """Draw how much of a refused write was done before it failed."""
+        return self._random.randint(0, size)
+
+    def demand_sync(self, path: Path, file: DiskFile) -> None:
+        """Raise OSError where a sync of that file is to fail, for good."""
+        kind = kind_of(path.name)
+        struck = next((one for one in self._failing_syncs if kind in one), None)
+        if struck is not None:
+            self._failing_syncs.remove(struck)
+            file.is_doomed = True
+            self.note(DiskFault.FAILED_SYNC, path.name)
+            raise _system_error(errno.EIO)
+
+
+class MountedDisk:
+    """What one process sees of its disk; see `kvorum.storage.files.FileSystem`."""
+
+    def __init__(self, disk: SimulatedDisk, *, is_inspecting: bool = False) -> None:
+        self.disk = disk
+        self.is_inspecting = is_inspecting
+        self.is_dead = False
+        self._locked: set[str] = set()
+
+    def die(self) -> None:
+        """Refuse everything from now on."""
+        self.is_dead = True
+
+    def enter(self, operation: str, path: Path) -> None:
+        """Note a call; raises CrashedError where the process is gone or crashes right here."""
+        if self.is_dead:
+            raise CrashedError(f"{operation} {path.name}: this process is gone")
+        if self.is_inspecting:
+            return
+        self.disk.call_count += 1
+        try:
+            self.disk.before_call(operation, path)
+        except CrashedError:
+            self.die()
+            raise
+
+    def demand_space(self, path: Path) -> None:
+        """Raise OSError where the disk refuses a write."""
+        if not self.is_inspecting:
+            self.disk.demand_space(path)
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        """Open a file; with `create` an empty one is made where there is none."""
+        self.enter("open", path)
+        directory = self.disk.directory_at(path.parent)
+        file = directory.names.get(path.name)
+        if file is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, strerror(errno.ENOENT), str(path))
+            file = self._create(directory, path)
+        elif file.is_read_only and not read_only:
+            raise PermissionError(errno.EACCES, strerror(errno.EACCES), str(path))
+        return SimulatedOpenFile(path, file, self)
+
+    def create_exclusively(self, path: Path) -> OpenFile:
+        """Create and open a file that must not be there yet."""
+        self.enter("create", path)
+        directory = self.disk.directory_at(path.parent)
+        if path.name in directory.names:
+            raise FileExistsError(errno.EEXIST, strerror(errno.EEXIST), str(path))
+        return SimulatedOpenFile(path, self._create(directory, path), self)
+
+    def _create(self, directory: DiskDirectory, path: Path) -> DiskFile:
+        self.demand_space(path)
+        file = DiskFile()
+        directory.change(NameChange(path.name, file))
+        return file
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether a file or directory of that name is there."""
+        self.enter("exists", path)
+        if self.disk.has_directory(path):
+            return True
+        return (
+            self.disk.has_directory(path.parent)
+            and path.name in self.disk.directory_at(path.parent).names
+        )
+
+    def list_names(self, directory: Path) -> list[str]:
+        """Return the names of all entries of a directory, sorted."""
+        self.enter("list", directory)
+        names = self.disk.directory_at(directory).names
+        return sorted([*names, *self.disk.directories_in(directory)])
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents where they are missing."""
+        self.enter("make directory", path)
+        self.disk.make_directory(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file over `target` in one step; both lie in the same directory."""
+        self.enter("rename", source)
+        directory = self.disk.directory_at(source.parent)
+        if source.parent != target.parent:
+            raise _system_error(errno.EXDEV)
+        file = directory.names.get(source.name)
+        if file is None:
+            raise FileNotFoundError(errno.ENOENT, strerror(errno.ENOENT), str(source))
+        directory.change(NameChange(target.name, file, old_name=source.name))
+
+    def remove(self, path: Path) -> None:
+        """Delete a file; that it is gone already is no error."""
+        self.enter("remove", path)
+        directory = self.disk.directory_at(path.parent)
+        if path.name in directory.names:
+            directory.change(NameChange(path.name, None))
+
+    def make_read_only(self, path: Path) -> None:
+        """Leave nobody the right to write."""
+        self.enter("make read-only", path)
+        self.disk.directory_at(path.parent).names[path.name].is_read_only = True
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make the names in `directory` durable."""
+        self.enter("sync directory", directory)
+        self.disk.directory_at(directory).sync()
+
+    def lock(self, path: Path) -> HeldLock | None:
+        """Take the lock of a file that is made if need be; None where this process has it."""
+        self.enter("lock", path)
+        directory = self.disk.directory_at(path.parent)
+        if str(path) in self._locked:
+            return None
+        if path.name not in directory.names:
+            self._create(directory, path)
+        self._locked.add(str(path))
+        return SimulatedLock(str(path), self._locked)
+
+
+class SimulatedOpenFile:
+    """An open file of a mounted disk."""
+
+    __slots__ = ("_file", "_is_closed", "_mount", "path")
+
+    def __init__(self, path: Path, file: DiskFile, mount: MountedDisk) -> None:
+        self.path = path
+        self._file = file
+        self._mount = mount
+        self._is_closed = False
+
+    def _enter(self, operation: str) -> DiskFile:
+        self._mount.enter(operation, self.path)
+        if self._is_closed:
+            raise _system_error(errno.EBADF)
+        return self._file
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`."""
+        return bytes(memoryview(self._enter("read").content)[position : position + size])
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        """Write all of `data` at `position`; where that is refused, some first part of it."""
+        file = self._enter("write")
+        try:
+            self._mount.demand_space(self.path)
+        except OSError:
+            file.write(position, bytes(data)[: self._mount.disk.part_of(len(data))])
+            raise
+        file.write(position, data)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        self._enter("truncate").truncate(size)
+
+    def size(self) -> int:
+        """Return how many bytes the file has."""
+        return len(self._enter("size").content)
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        file = self._enter("sync")
+        if not self._mount.is_inspecting:
+            self._mount.disk.demand_sync(self.path, file)
+        file.sync()
+
+    def close(self) -> None:
+        """Give the handle back."""
+        self._is_closed = True
+
+
+class SimulatedLock:
+    """A lock of a mounted disk."""
+
+    __slots__ = ("_locked", "_path")
+
+    def __init__(self, path: str, locked: set[str]) -> None:
+        self._path = path
+        self._locked = locked
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._locked.discard(self._path)

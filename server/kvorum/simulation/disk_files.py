@@ -1,0 +1,214 @@
+"""The bytes and names of a simulated disk: as written, and what of it would survive a power cut.
+
+Nothing is copied when it is written: each file keeps a journal of what its unsynced writes
+replaced, which is empty for plain appends, and undoes it when the power goes.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from kvorum.simulation.disk_faults import Arrival, Loss, PowerCut
+
+
+class _Undo(NamedTuple):
+    """How to take one unsynced write or truncation back."""
+
+    position: int
+    size: int
+    replaced: bytes
+    file_size: int
+
+
+class DiskFile:
+    """One file; a name may or may not point to it."""
+
+    __slots__ = ("_undo", "content", "is_doomed", "is_read_only")
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.is_read_only = False
+        # A sync failed: the system forgot that the bytes have still to be written.
+        self.is_doomed = False
+        self._undo: list[_Undo] = []
+
+    def write(self, position: int, data: bytes | memoryview) -> None:
+        """Put `data` at `position`; a gap before it is filled with zeros."""
+        content = self.content
+        size, file_size = len(data), len(content)
+        replaced = bytes(content[position : position + size]) if position < file_size else b""
+        self._undo.append(_Undo(position, size, replaced, file_size))
+        if file_size < position:
+            content.extend(bytes(position - file_size))
+        content[position : position + size] = data
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes, or fill it up with zeros."""
+        content = self.content
+        self._undo.append(_Undo(size, 0, bytes(content[size:]), len(content)))
+        del content[size:]
+        content.extend(bytes(size - len(content)))
+
+    def sync(self) -> None:
+        """Let everything written survive; what was there when a sync failed never does."""
+        if not self.is_doomed:
+            self._undo.clear()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a power cut would change nothing."""
+        return not self._undo
+
+    def durable(self) -> bytes:
+        """Return the bytes that were there at the last sync."""
+        content = bytearray(self.content)
+        for undo in reversed(self._undo):
+            del content[undo.file_size :]
+            content.extend(bytes(undo.file_size - len(content)))
+            content[undo.position : undo.position + len(undo.replaced)] = undo.replaced
+        return bytes(content)
+
+    def cut_power(self, random: Random, cut: PowerCut) -> Loss:
+        """Keep of the unsynced writes what `cut` lets arrive."""
+        if not self._undo:
+            return Loss(0, is_torn=False)
+        if self.is_doomed:
+            cut = PowerCut(Arrival.NONE, cut.block_bytes, keeps_size=False)
+        live, durable = bytes(self.content), self.durable()
+        first = min(undo.position for undo in self._undo) // cut.block_bytes
+        end = -(-max(len(live), len(durable)) // cut.block_bytes)
+        arrived = _arrived(random, cut.arrival, list(range(first, end)))
+        self.content = _mixed(live, durable, cut=cut, first=first, arrived=arrived)
+        loss = self._loss(cut.block_bytes, first=first, end=end, arrived=arrived)
+        self._undo.clear()
+        self.is_doomed = False
+        return loss
+
+    def _loss(self, block_bytes: int, *, first: int, end: int, arrived: frozenset[int]) -> Loss:
+        lost = [block for block in range(first, end) if block not in arrived]
+        is_torn = False
+        for undo in self._undo:
+            if not undo.size:
+                continue
+            blocks = range(
+                undo.position // block_bytes, (undo.position + undo.size - 1) // block_bytes + 1
+            )
+            kept = sum(block in arrived for block in blocks)
+            is_torn = is_torn or 0 < kept < len(blocks)
+        return Loss(len(lost) * block_bytes, is_torn)
+
+    def flip(self, position: int, bit: int) -> None:
+        """Change one bit, on the disk and in memory."""
+        self.content[position] ^= 1 << bit
+
+    def copy(self) -> DiskFile:
+        """Return a file of its own with the same bytes and the same journal."""
+        other = DiskFile(bytes(self.content))
+        other.is_read_only, other.is_doomed = self.is_read_only, self.is_doomed
+        other._undo = list(self._undo)
+        return other
+
+
+def _arrived(random: Random, arrival: Arrival, blocks: list[int]) -> frozenset[int]:
+    match arrival:
+        case Arrival.ALL:
+            return frozenset(blocks)
+        case Arrival.NONE:
+            return frozenset()
+        case Arrival.FIRST:
+            return frozenset(blocks[: random.randint(0, len(blocks))])
+        case Arrival.ANY:
+            return frozenset(block for block in blocks if random.random() < 0.5)
+
+
+def _mixed(
+    live: bytes, durable: bytes, *, cut: PowerCut, first: int, arrived: frozenset[int]
+) -> bytearray:
+    """Return the file with the blocks that arrived from `live` and the others from `durable`."""
+    block_bytes = cut.block_bytes
+    if len(live) < len(durable):
+        # A truncation is one change: it arrived with the rest, or nothing did.
+        return bytearray(live if arrived else durable)
+    reached = max((min((block + 1) * block_bytes, len(live)) for block in arrived), default=0)
+    size = len(live) if cut.keeps_size and arrived else max(len(durable), reached)
+    content = bytearray(live[: first * block_bytes])
+    for start in range(first * block_bytes, size, block_bytes):
+        source = live if start // block_bytes in arrived else durable
+        end = min(start + block_bytes, size)
+        piece = source[start:end]
+        content += piece
+        content += bytes(end - start - len(piece))
+    return content
+
+
+class NameChange(NamedTuple):
+    """A name that points to a file from now on, or to none; of a rename, both at once."""
+
+    name: str
+    file: DiskFile | None
+    old_name: str | None = None
+
+    def apply(self, names: dict[str, DiskFile]) -> None:
+        """Make the change in the names of a directory."""
+        if self.file is None:
+            names.pop(self.name, None)
+        else:
+            names[self.name] = self.file
+        if self.old_name is not None:
+            names.pop(self.old_name, None)
+
+
+class DiskDirectory:
+    """The names of one directory, and which of them are durable."""
+
+    __slots__ = ("_durable", "_unsynced", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, DiskFile] = {}
+        self._durable: dict[str, DiskFile] = {}
+        self._unsynced: list[NameChange] = []
+
+    def change(self, change: NameChange) -> None:
+        """Make a change that the next sync makes durable."""
+        change.apply(self.names)
+        self._unsynced.append(change)
+
+    def sync(self) -> None:
+        """Make all changes durable."""
+        for change in self._unsynced:
+            change.apply(self._durable)
+        self._unsynced.clear()
+
+    def cut_power(self, random: Random) -> bool:
+        """Keep some of the changes since the last sync, not always the first; tell if any went."""
+        if not self._unsynced:
+            return False
+        changes = self._unsynced
+        if random.random() < 0.5:
+            kept = changes[: random.randint(0, len(changes))]
+        else:
+            kept = [change for change in changes if random.random() < 0.5]
+        for change in kept:
+            change.apply(self._durable)
+        self.names = dict(self._durable)
+        self._unsynced = []
+        return len(kept) < len(changes)
+
+    def copy(self) -> DiskDirectory:
+        """Return a directory of its own, with files of its own."""
+        copies: dict[int, DiskFile] = {}
+
+        def of(file: DiskFile) -> DiskFile:
+            if id(file) not in copies:
+                copies[id(file)] = file.copy()
+            return copies[id(file)]
+
+        other = DiskDirectory()
+        other.names = {name: of(file) for name, file in self.names.items()}
+        other._durable = {name: of(file) for name, file in self._durable.items()}
+        other._unsynced = [
+            NameChange(one.name, None if one.file is None else of(one.file), one.old_name)
+            for one in self._unsynced
+        ]
+        return other

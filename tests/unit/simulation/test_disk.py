@@ -1,0 +1,354 @@
+"""The simulated disk: what it keeps, what it loses, and how it fails."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import NoReturn
+
+import pytest
+from tests.unit.storage.batch_maker import make_batch, make_snapshot
+
+from kvorum.simulation.disk import SimulatedDisk
+from kvorum.simulation.disk_faults import CrashedError, DiskFault, FileKind
+from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
+from kvorum.storage.files import FileSystem, read_whole, replace_durably
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.names import OffsetAndEpoch
+from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+
+HERE = Path("/node")
+CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=100)
+
+
+class Notes:
+    """What the disk said of its faults."""
+
+    def __init__(self) -> None:
+        self.kinds: list[DiskFault] = []
+
+    def __call__(self, fault: DiskFault, text: str) -> None:
+        assert text
+        self.kinds.append(fault)
+
+
+def _disk(seed: int = 1) -> tuple[SimulatedDisk, Notes]:
+    notes = Notes()
+    disk = SimulatedDisk(Random(seed), note=notes)
+    disk.make_directory(HERE)
+    return disk, notes
+
+
+def _write(files: FileSystem, name: str, data: bytes, *, is_synced: bool) -> None:
+    handle = files.open(HERE / name, create=True)
+    handle.write_at(handle.size(), data)
+    if is_synced:
+        handle.sync()
+        files.sync_directory(HERE)
+    handle.close()
+
+
+def test_it_does_what_a_file_system_does() -> None:
+    disk, _ = _disk()
+    files = disk.mount()
+    _write(files, "a", b"12345", is_synced=False)
+    with pytest.raises(FileExistsError):
+        files.create_exclusively(HERE / "a")
+    with pytest.raises(FileNotFoundError):
+        files.open(HERE / "b")
+    with pytest.raises(FileNotFoundError):
+        files.open(Path("/elsewhere/b"), create=True)
+    handle = files.open(HERE / "a")
+    handle.write_at(8, b"9")
+    assert handle.read_at(0, 100) == b"12345\0\0\x009"
+    handle.truncate(3)
+    assert (handle.size(), handle.read_at(1, 1)) == (3, b"2")
+    files.rename(HERE / "a", HERE / "c")
+    assert (files.exists(HERE / "a"), files.exists(HERE / "c")) == (False, True)
+    files.make_directory(HERE / "deeper" / "still")
+    assert files.list_names(HERE) == ["c", "deeper"]
+    files.make_read_only(HERE / "c")
+    with pytest.raises(PermissionError):
+        files.open(HERE / "c")
+    assert files.open(HERE / "c", read_only=True).size() == 3
+    files.remove(HERE / "c")
+    files.remove(HERE / "c")
+    assert not files.exists(HERE / "c")
+
+
+def test_a_closed_handle_is_of_no_use() -> None:
+    disk, _ = _disk()
+    handle = disk.mount().open(HERE / "a", create=True)
+    handle.close()
+    handle.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        handle.size()
+
+
+def test_a_lock_is_held_until_its_process_is_gone() -> None:
+    disk, _ = _disk()
+    files = disk.mount()
+    held = files.lock(HERE / ".lock")
+    assert held is not None
+    assert files.lock(HERE / ".lock") is None
+    held.release()
+    assert files.lock(HERE / ".lock") is not None
+    assert disk.mount().lock(HERE / ".lock") is not None
+
+
+def test_without_a_power_cut_everything_written_stays() -> None:
+    disk, notes = _disk()
+    _write(disk.mount(), "x.log", b"a" * 10_000, is_synced=False)
+    disk.crash(is_power_cut=False)
+    assert read_whole(disk.mount(), HERE / "x.log") == b"a" * 10_000
+    assert notes.kinds == []
+
+
+def test_what_a_process_left_unsynced_may_still_be_lost_by_a_later_power_cut() -> None:
+    losses = 0
+    for seed in range(40):
+        disk, _ = _disk(seed)
+        _write(disk.mount(), "x.log", b"a", is_synced=False)
+        disk.crash(is_power_cut=False)
+        disk.crash(is_power_cut=True)
+        losses += not disk.mount().exists(HERE / "x.log")
+    assert 0 < losses < 40
+
+
+@pytest.mark.parametrize("is_scattering", [False, True])
+def test_a_power_cut_keeps_what_was_synced_and_some_blocks_of_the_rest(
+    *, is_scattering: bool
+) -> None:
+    kinds: set[DiskFault] = set()
+    sizes: set[int] = set()
+    holes = 0
+    for seed in range(200):
+        disk, notes = _disk(seed)
+        files = disk.mount()
+        _write(files, "x.log", b"a" * 6_000, is_synced=True)
+        for number in range(5):
+            _write(files, "x.log", bytes([98 + number]) * 3_000, is_synced=False)
+        written = read_whole(files, HERE / "x.log")
+        disk.crash(is_power_cut=True, is_scattering=is_scattering)
+        left = read_whole(disk.mount(), HERE / "x.log")
+        assert left[:6_000] == b"a" * 6_000
+        assert len(left) <= len(written)
+        assert all(byte in {0, written[place]} for place, byte in enumerate(left))
+        holes += b"\0" in left.rstrip(b"\0")
+        sizes.add(len(left))
+        kinds.update(notes.kinds)
+    assert kinds >= {DiskFault.LOST_TAIL, DiskFault.TORN_WRITE}
+    assert {6_000, 21_000} < sizes
+    assert any(size % 512 == 0 and size % 4096 for size in sizes)
+    assert (holes > 0) == is_scattering
+
+
+def test_an_overwritten_sector_is_the_old_one_or_the_new_one() -> None:
+    found: set[bytes] = set()
+    for seed in range(60):
+        disk, _ = _disk(seed)
+        files = disk.mount()
+        _write(files, "x", b"old", is_synced=True)
+        files.open(HERE / "x").write_at(0, b"new")
+        disk.crash(is_power_cut=True)
+        found.add(read_whole(disk.mount(), HERE / "x"))
+    assert found == {b"old", b"new"}
+
+
+def test_a_truncation_that_was_not_synced_may_not_have_happened() -> None:
+    found: set[bytes] = set()
+    for seed in range(60):
+        disk, _ = _disk(seed)
+        files = disk.mount()
+        _write(files, "x", b"12345", is_synced=True)
+        files.open(HERE / "x").truncate(2)
+        disk.crash(is_power_cut=True)
+        found.add(read_whole(disk.mount(), HERE / "x"))
+    assert found == {b"12", b"12345"}
+
+
+def test_names_are_lost_and_reordered_until_the_directory_is_synced() -> None:
+    found: set[tuple[str, ...]] = set()
+    for seed in range(200):
+        disk, notes = _disk(seed)
+        files = disk.mount()
+        _write(files, "a", b"1", is_synced=True)
+        files.rename(HERE / "a", HERE / "b")
+        _write(files, "c", b"2", is_synced=False)
+        disk.crash(is_power_cut=True)
+        names = tuple(disk.mount().list_names(HERE))
+        assert (DiskFault.LOST_NAME in notes.kinds) == (names != ("b", "c"))
+        found.add(names)
+    assert found == {("a",), ("a", "c"), ("b",), ("b", "c")}
+
+
+def test_a_file_replaced_durably_is_the_old_one_or_the_new_one_at_every_call() -> None:
+    for seed in range(20):
+        for call in range(10):
+            disk, _ = _disk(seed)
+            replace_durably(disk.mount(), HERE / "quorum-state", b"old" * 1_000)
+            _crash_at(disk, call)
+            is_done = False
+            try:
+                replace_durably(disk.mount(), HERE / "quorum-state", b"new" * 2_000)
+                is_done = True
+            except CrashedError:
+                pass
+            disk.before_call = _go_on
+            disk.crash(is_power_cut=True)
+            left = read_whole(disk.mount(), HERE / "quorum-state")
+            assert left in ({b"new" * 2_000} if is_done else {b"old" * 1_000, b"new" * 2_000})
+
+
+def _go_on(_operation: str, _path: Path) -> None:
+    """Let every call be made."""
+
+
+def _crash_at(disk: SimulatedDisk, call: int) -> None:
+    first = disk.call_count
+
+    def before(operation: str, path: Path) -> None:
+        assert operation
+        assert path
+        if disk.call_count - first > call:
+            raise CrashedError
+
+    disk.before_call = before
+
+
+def test_a_crashed_process_cannot_touch_the_disk_any_more() -> None:
+    disk, _ = _disk()
+    files = disk.mount()
+    handle = files.open(HERE / "x", create=True)
+    _crash_at(disk, 0)
+    with pytest.raises(CrashedError):
+        handle.write_at(0, b"1")
+    disk.before_call = _go_on
+    with pytest.raises(CrashedError):
+        files.remove(HERE / "x")
+    handle.close()
+    assert disk.mount().exists(HERE / "x")
+
+
+def test_a_log_keeps_what_it_flushed_whatever_the_disk_loses() -> None:
+    for seed in range(150):
+        disk, _ = _disk(seed)
+        random = Random(seed)
+        disk.make_directory(HERE / "log")
+        replies: list[int] = []
+        _crash_at(disk, random.randrange(1, 120))
+        with suppress(CrashedError):
+            _run_log(disk, replies, random)
+        disk.before_call = _go_on
+        disk.crash(is_power_cut=True)
+        again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+        assert again.end_offset >= max(replies, default=0)
+
+
+def _run_log(disk: SimulatedDisk, replies: list[int], random: Random) -> NoReturn:
+    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    while True:
+        for _ in range(random.randrange(1, 4)):
+            log.append(
+                make_batch(log.end_offset, epoch=1, values=(b"x" * random.randrange(9_000),))
+            )
+        if random.random() < 0.7:
+            replies.append(log.flush())
+        if random.random() < 0.1 and replies:
+            writer = log.create_snapshot(OffsetAndEpoch(replies[-1], 1), high_watermark=replies[-1])
+            if writer is not None:
+                writer.append(make_snapshot(epoch=1))
+                writer.freeze()
+
+
+def test_a_full_disk_refuses_and_takes_again() -> None:
+    disk, notes = _disk()
+    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    log.append(make_batch(0, epoch=1))
+    disk.refuse_writes([FileKind.LOG])
+    with pytest.raises(DiskFullError):
+        log.append(make_batch(log.end_offset, epoch=1))
+    disk.accept_writes()
+    end = log.end_offset
+    log.append(make_batch(end, epoch=1))
+    assert notes.kinds == [DiskFault.REFUSED_WRITE]
+
+
+def test_only_so_many_writes_of_one_kind_are_refused() -> None:
+    disk, _ = _disk()
+    disk.refuse_writes([FileKind.QUORUM_STATE], error=errno.EIO, calls=1)
+    file = QuorumStateFile(HERE, disk.mount())
+    with pytest.raises(DiskError, match="Input/output error"):
+        file.write(QuorumState(leader_epoch=1), version=1)
+    file.write(QuorumState(leader_epoch=2), version=1)
+    stored = file.read()
+    assert stored is not None
+    assert stored.leader_epoch == 2
+
+
+def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -> None:
+    disk, notes = _disk()
+    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    log.append(make_batch(0, epoch=1))
+    end = log.flush()
+    log.append(make_batch(end, epoch=1))
+    disk.fail_next_sync([FileKind.LOG])
+    with pytest.raises(DiskError):
+        log.flush()
+    with pytest.raises(PoisonedError):
+        log.flush()
+    files = disk.inspect()
+    segment = files.open(HERE / "log" / "00000000000000000000.log")
+    segment.sync()
+    disk.crash(is_power_cut=False)
+    again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    assert again.end_offset == end
+    assert notes.kinds[0] is DiskFault.FAILED_SYNC
+
+
+def test_a_flipped_bit_is_one_bit_of_a_file_of_that_kind() -> None:
+    disk, notes = _disk()
+    QuorumStateFile(HERE, disk.mount()).write(QuorumState(leader_epoch=1), version=1)
+    before = disk.contents()
+    assert disk.flip_bit(FileKind.SNAPSHOT) is None
+    flipped = disk.flip_bit(FileKind.QUORUM_STATE)
+    assert flipped is not None
+    old, new = before[str(flipped.path)], disk.contents()[str(flipped.path)]
+    assert [a ^ b for a, b in zip(old, new, strict=True) if a != b] == [1 << flipped.bit]
+    assert disk.flip_bit(FileKind.QUORUM_STATE, is_allowed=lambda _path, _data: False) is None
+    assert disk.contents()[str(flipped.path)] == new
+    assert notes.kinds == [DiskFault.BIT_FLIP]
+
+
+def test_a_wiped_disk_is_empty() -> None:
+    disk, notes = _disk()
+    _write(disk.mount(), "x", b"1", is_synced=True)
+    disk.crash(is_power_cut=False)
+    disk.wipe()
+    assert not disk.mount().exists(HERE)
+    assert notes.kinds == [DiskFault.WIPE]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    disk, _ = _disk()
+    _write(disk.mount(), "x", b"1", is_synced=True)
+    other = disk.copy(Random(1))
+    _write(other.mount(), "x", b"2", is_synced=True)
+    assert disk.contents() == {"/node/x": b"1"}
+    assert other.contents() == {"/node/x": b"12"}
+
+
+def test_the_same_seed_leaves_the_same_bytes() -> None:
+    def left(seed: int) -> dict[str, bytes]:
+        disk, _ = _disk(seed)
+        files = disk.mount()
+        for number in range(20):
+            _write(files, f"{number % 3}.log", b"abc" * 1_000, is_synced=number % 4 == 0)
+        disk.crash(is_power_cut=True)
+        return disk.contents()
+
+    assert left(5) == left(5)
+    assert len({tuple(left(seed).items()) for seed in range(10)}) > 5
