@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "dev": "kvorum.cli.dev",
     "server": "kvorum.cli.server",
     "storage": "kvorum.cli.storage",
+    "quorum": "kvorum.cli.quorum",
     "dump-log": "kvorum.cli.dump_log",
     "pipeline": "kvorum.cli.pipeline",
 }

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import NoReturn
 
+from kvorum.cli.kafka_arguments import KafkaStyleParser, UsageError, with_whole_command
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
 )
 
+__all__ = ["COMMANDS", "UsageError", "build_parser", "parse_arguments"]
 PROGRAM = "kvorum storage"
 _VERSIONS = (
     f"at least {MINIMUM_METADATA_VERSION.text}, by default "
@@ -28,39 +27,6 @@ COMMANDS = MappingProxyType(
         "random-uuid": "print a random uuid",
     }
 )
-_REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
-_UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
-_CHOICES = re.compile(r"\(choose from (?P<choices>.*)\)")
-
-
-class UsageError(Exception):
-    """The command line is wrong; the usage has been printed already."""
-
-
-class KafkaStyleParser(argparse.ArgumentParser):
-    """Reports wrong usage the way Kafka's tools do: one complaint, and never exit code 2."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage and the complaint, and raise UsageError."""
-        self.print_usage(sys.stderr)
-        sys.stderr.write(f"{PROGRAM}: error: {_as_kafka_says(message)}\n")
-        raise UsageError
-
-
-def _as_kafka_says(message: str) -> str:
-    if (required := _REQUIRED.match(message)) is not None:
-        if required["first"] == "command":
-            return "too few arguments"
-        return f"argument {required['first']} is required"
-    if (unreadable := _UNREADABLE.match(message)) is not None:
-        return f"Could not read arguments from file {unreadable['file']}"
-    if message.startswith("unrecognized arguments: "):
-        return "unrecognized arguments: '{}'".format(message.partition(": ")[2])
-    if (choices := _CHOICES.search(message)) is not None:
-        names = ", ".join(f"'{name.strip(chr(39))}'" for name in choices["choices"].split(", "))
-        complaint = message[: choices.start()].partition(": ")[2]
-        return f"{complaint}(choose from {names})"
-    return message
 
 
 def build_parser() -> KafkaStyleParser:
@@ -94,13 +60,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
     A sub-command may be shortened as long as only one begins so.
     """
-    parser = build_parser()
-    words = list(arguments)
-    if words:
-        meant = [name for name in COMMANDS if name.startswith(words[0])]
-        if len(meant) == 1 and words[0]:
-            words[0] = meant[0]
-    return parser.parse_args(words)
+    return build_parser().parse_args(with_whole_command(arguments, COMMANDS))
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

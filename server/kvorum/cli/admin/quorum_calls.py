@@ -1,0 +1,238 @@
+"""What can be asked about the metadata quorum, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kvorum.cli.admin.asking import Call
+from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
+from kvorum.cli.admin.finding import CONTROLLER_ENDPOINT
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import (
+    AddRaftVoterRequest,
+    AddRaftVoterRequestListener,
+    AddRaftVoterResponse,
+)
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+)
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+_TOPIC = "__cluster_metadata"
+_BROKER_ENDPOINT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VoterEndpoint:
+    """Where a voter listens, under which name."""
+
+    listener: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaState:
+    """How far a replica has come; the times are milliseconds since 1970, None where unknown."""
+
+    replica_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_ms: int | None
+    last_caught_up_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumInfo:
+    """The quorum as its leader sees it."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaState, ...]
+    observers: tuple[ReplicaState, ...]
+    endpoints: Mapping[int, tuple[VoterEndpoint, ...]]
+
+    @property
+    def leader(self) -> ReplicaState | None:
+        """The leader's own state, None where it is no voter."""
+        states = (voter for voter in self.voters if voter.replica_id == self.leader_id)
+        return next(states, None)
+
+
+def cluster_id_call(*, asks_controllers: bool) -> Call[DescribeClusterResponse, str]:
+    """Return the question for the cluster's id."""
+    endpoint_type = CONTROLLER_ENDPOINT if asks_controllers else _BROKER_ENDPOINT
+    return Call(
+        name="listNodes",
+        request=lambda _: DescribeClusterRequest(endpoint_type=endpoint_type),
+        response_class=DescribeClusterResponse,
+        read=_cluster_id,
+    )
+
+
+def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, QuorumInfo]:
+    """Return the question for the quorum's state."""
+
+    def read(response: DescribeQuorumResponse) -> QuorumInfo:
+        _check_controller(_error_codes(response), asks_controllers=asks_controllers)
+        return _quorum_info(response)
+
+    topic = DescribeQuorumRequestTopicData(_TOPIC, [DescribeQuorumRequestPartitionData()])
+    return Call(
+        name="describeMetadataQuorum",
+        request=lambda _: DescribeQuorumRequest([topic]),
+        response_class=DescribeQuorumResponse,
+        read=read,
+    )
+
+
+def add_voter_call(
+    *,
+    voter_id: int,
+    directory_id: bytes,
+    endpoints: Sequence[VoterEndpoint],
+    asks_controllers: bool,
+) -> Call[AddRaftVoterResponse, None]:
+    """Return the wish to make a controller a voter."""
+
+    def request(timeout_ms: int) -> AddRaftVoterRequest:
+        listeners = [
+            AddRaftVoterRequestListener(one.listener, one.host, one.port) for one in endpoints
+        ]
+        return AddRaftVoterRequest(
+            cluster_id=None,
+            timeout_ms=timeout_ms,
+            voter_id=voter_id,
+            voter_directory_id=directory_id,
+            listeners=listeners,
+        )
+
+    def read(response: AddRaftVoterResponse) -> None:
+        _check_change(response, asks_controllers=asks_controllers)
+
+    return Call(
+        name="addRaftVoter", request=request, response_class=AddRaftVoterResponse, read=read
+    )
+
+
+def remove_voter_call(
+    *, voter_id: int, directory_id: bytes, asks_controllers: bool
+) -> Call[RemoveRaftVoterResponse, None]:
+    """Return the wish that a controller be no voter any more."""
+
+    def read(response: RemoveRaftVoterResponse) -> None:
+        _check_change(response, asks_controllers=asks_controllers)
+
+    return Call(
+        name="removeRaftVoter",
+        request=lambda _: RemoveRaftVoterRequest(
+            cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id
+        ),
+        response_class=RemoveRaftVoterResponse,
+        read=read,
+    )
+
+
+def _cluster_id(response: DescribeClusterResponse) -> str:
+    if response.error_code != ErrorCode.NONE:
+        raise _final(refusal(response.error_code, response.error_message))
+    return response.cluster_id
+
+
+def _check_change(
+    response: AddRaftVoterResponse | RemoveRaftVoterResponse, *, asks_controllers: bool
+) -> None:
+    _check_controller({response.error_code}, asks_controllers=asks_controllers)
+    if response.error_code != ErrorCode.NONE:
+        raise _final(refusal(response.error_code, response.error_message))
+
+
+def _final(error: CallFailedError) -> CallFailedError:
+    """Return a refusal that is not to be tried again, whatever its code."""
+    return CallFailedError(replace(error.failure, is_retriable=False))
+
+
+def _check_controller(codes: set[int], *, asks_controllers: bool) -> None:
+    """Raise what makes the client look for the active controller and try again."""
+    moved = [ErrorCode.NOT_CONTROLLER]
+    if asks_controllers:
+        moved.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    for code in moved:
+        if code in codes:
+            failure: Failure = refusal(code, None).failure
+            raise CallFailedError(replace(failure, is_elsewhere=True))
+
+
+def _error_codes(response: DescribeQuorumResponse) -> set[int]:
+    partitions = (one for topic in response.topics for one in topic.partitions)
+    return {response.error_code, *(partition.error_code for partition in partitions)}
+
+
+def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, response.error_message)
+    partition = _only_partition(response)
+    if partition.error_code != ErrorCode.NONE:
+        raise refusal(partition.error_code, partition.error_message)
+    return QuorumInfo(
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
+        voters=tuple(map(_replica_state, partition.current_voters)),
+        observers=tuple(map(_replica_state, partition.observers)),
+        endpoints={
+            node.node_id: tuple(
+                VoterEndpoint(one.name, one.host, one.port) for one in node.listeners
+            )
+            for node in response.nodes
+        },
+    )
+
+
+def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
+    """Return the partition that was asked about; a peer that answers for others is refused."""
+    begin = "DescribeMetadataQuorum received"
+    if len(response.topics) != 1:
+        problem = f"{begin} {len(response.topics)} topics when 1 was expected"
+        raise failed("UnknownServerException", problem)
+    topic = response.topics[0]
+    if topic.topic_name != _TOPIC:
+        problem = f"{begin} a topic with name {topic.topic_name} when {_TOPIC} was expected"
+        raise failed("UnknownServerException", problem)
+    if len(topic.partitions) != 1:
+        problem = (
+            f"{begin} a topic {_TOPIC} with {len(topic.partitions)} partitions when 1 was expected"
+        )
+        raise failed("UnknownServerException", problem)
+    partition = topic.partitions[0]
+    if partition.partition_index != 0:
+        problem = (
+            f"{begin} a single partition with index {partition.partition_index} when 0 was expected"
+        )
+        raise failed("UnknownServerException", problem)
+    return partition
+
+
+def _replica_state(state: DescribeQuorumResponseReplicaState) -> ReplicaState:
+    def known(time_ms: int) -> int | None:
+        return None if time_ms == -1 else time_ms
+
+    return ReplicaState(
+        replica_id=state.replica_id,
+        directory_id=state.replica_directory_id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_ms=known(state.last_fetch_timestamp),
+        last_caught_up_ms=known(state.last_caught_up_timestamp),
+    )

@@ -1,0 +1,74 @@
+"""Command lines read as Kafka's tools read them: their complaints, and their exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Collection, Sequence
+from typing import NoReturn
+
+_REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
+_UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
+_CHOICES = re.compile(r"\(choose from (?P<choices>.*)\)")
+_AMBIGUOUS = re.compile(r"ambiguous option: (?P<word>\S+) could match (?P<options>.*)\Z")
+
+
+class UsageError(Exception):
+    """The command line is wrong; the usage has been printed already."""
+
+
+class KafkaStyleParser(argparse.ArgumentParser):
+    """Reports wrong usage the way Kafka's tools do: one complaint, and never exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the complaint, and raise UsageError."""
+        self.print_usage(sys.stderr)
+        # A complaint is the whole tool's, also one about a sub-command's arguments.
+        program = " ".join(self.prog.split()[:2])
+        sys.stderr.write(f"{program}: error: {_as_kafka_says(message)}\n")
+        raise UsageError
+
+
+def _as_kafka_says(message: str) -> str:
+    if (required := _REQUIRED.match(message)) is not None:
+        if required["first"] == "command":
+            return "too few arguments"
+        return f"argument {required['first']} is required"
+    if (unreadable := _UNREADABLE.match(message)) is not None:
+        return f"Could not read arguments from file {unreadable['file']}"
+    if message.startswith("unrecognized arguments: "):
+        return f"unrecognized arguments: '{_not_recognized(message.partition(': ')[2])}'"
+    if (choices := _CHOICES.search(message)) is not None:
+        names = ", ".join(f"'{name.strip(chr(39))}'" for name in choices["choices"].split(", "))
+        complaint = message[: choices.start()].partition(": ")[2]
+        return f"{complaint}(choose from {names})"
+    if (ambiguous := _AMBIGUOUS.match(message)) is not None:
+        options = ", ".join(sorted(ambiguous["options"].split(", ")))
+        return f"ambiguous option: {ambiguous['word']} could match {options}"
+    return message
+
+
+def _not_recognized(words: str) -> str:
+    """Return of the words that are left over what Kafka's tools name: an option stands alone."""
+    first = words.partition(" ")[0]
+    return first if len(first) > 1 and first.startswith("-") else words
+
+
+def with_whole_command(
+    arguments: Sequence[str], commands: Collection[str], *, options_with_value: Collection[str] = ()
+) -> list[str]:
+    """Return the arguments with a shortened sub-command spelt out, where only one begins so.
+
+    `options_with_value` are the options that may stand before the sub-command.
+    """
+    words = list(arguments)
+    index = 0
+    while index < len(words) and words[index].startswith("-"):
+        takes_next = any(option.startswith(words[index]) for option in options_with_value)
+        index += 2 if takes_next else 1
+    if index < len(words) and words[index]:
+        meant = [name for name in commands if name.startswith(words[index])]
+        if len(meant) == 1:
+            words[index] = meant[0]
+    return words

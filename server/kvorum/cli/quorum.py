@@ -1,0 +1,145 @@
+"""``kvorum quorum``: describe and change the metadata quorum, as kafka-metadata-quorum does."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.admin.settings import CONTROLLERS, SERVERS, AdminSettings, admin_settings
+from kvorum.cli.kafka_arguments import UsageError
+from kvorum.cli.quorum_tool.arguments import parse_arguments
+from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
+from kvorum.cli.quorum_tool.describe import print_replication, print_status
+from kvorum.storage.errors import PropertiesFormatError
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.java_properties import load_java_properties
+
+NAME = "quorum"
+HELP = "describe the metadata quorum, add and remove its voters"
+_NO_OPTION_BEGINS_SO = "\0"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Take the command line as it is: it is read by kafka-metadata-quorum's own rules."""
+    parser.prefix_chars = _NO_OPTION_BEGINS_SO
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one command line and return the exit code."""
+    return main(arguments.arguments, is_debugging=arguments.debug)
+
+
+def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
+    """Run one command line: 0 when all is well, 1 for wrong usage, refusals and problems."""
+    try:
+        _run_command(parse_arguments(arguments))
+    except UsageError:
+        return 1
+    except SystemExit:
+        # argparse ends so once it has printed the help.
+        return 0
+    except AdminError as error:
+        if is_debugging:
+            traceback.print_exc()
+        print(error, file=sys.stderr)
+        if error.cause:
+            print(f"Caused by: {error.cause}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run_command(arguments: argparse.Namespace) -> None:
+    properties = _properties(arguments)
+    settings = admin_settings(properties, warn=_warn)
+    _check_options(arguments)
+    asyncio.run(_ask(arguments, properties, settings))
+
+
+def _properties(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what the command's file says, with the addresses of the command line."""
+    properties: dict[str, str] = {}
+    if arguments.command_config is not None:
+        path = Path(arguments.command_config)
+        if not path.exists():
+            raise AdminError(f"Properties file {arguments.command_config} does not exists!")
+        try:
+            properties = load_java_properties(path.read_bytes())
+        except OSError as error:
+            raise AdminError(str(error.strerror)) from error
+        except PropertiesFormatError as error:
+            raise AdminError(str(error)) from error
+    properties.pop(SERVERS, None)
+    properties.pop(CONTROLLERS, None)
+    if arguments.bootstrap_server is not None:
+        properties[SERVERS] = arguments.bootstrap_server
+    else:
+        properties[CONTROLLERS] = arguments.bootstrap_controller
+    return properties
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, in the order of Kafka's tool."""
+    if arguments.command == "describe":
+        if arguments.status and arguments.replication:
+            raise AdminError(
+                "Only one of --status or --replication should be specified with describe "
+                "sub-command"
+            )
+        if arguments.status and arguments.human_readable:
+            raise AdminError(
+                "The option --human-readable is only supported along with --replication"
+            )
+        if not arguments.status and not arguments.replication:
+            raise AdminError(
+                "One of --status or --replication must be specified with describe sub-command"
+            )
+    if arguments.command == "add-controller" and arguments.command_config is None:
+        raise AdminError(
+            "You must supply the configuration file of the controller you are adding when using "
+            "add-controller."
+        )
+
+
+async def _ask(
+    arguments: argparse.Namespace, properties: Mapping[str, str], settings: AdminSettings
+) -> None:
+    asks_controllers = settings.asks_controllers
+    async with AdminClient(settings, warn=_warn) as client:
+        if arguments.command == "add-controller":
+            await add_controller(
+                client,
+                properties,
+                files=RealFileSystem(),
+                asks_controllers=asks_controllers,
+                is_dry_run=arguments.dry_run,
+            )
+        elif arguments.command == "remove-controller":
+            await remove_controller(
+                client,
+                voter_id=arguments.controller_id,
+                directory_id_text=arguments.controller_directory_id,
+                asks_controllers=asks_controllers,
+                is_dry_run=arguments.dry_run,
+            )
+        elif arguments.replication:
+            await print_replication(
+                client,
+                asks_controllers=asks_controllers,
+                is_human_readable=arguments.human_readable,
+            )
+        else:
+            await print_status(client, asks_controllers=asks_controllers)
+
+
+def _warn(text: str) -> None:
+    now = datetime.now().astimezone()
+    stamp = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"
+    print(f"[{stamp}] WARN {text}", file=sys.stderr)

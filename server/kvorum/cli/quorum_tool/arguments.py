@@ -1,0 +1,84 @@
+"""The command line of ``kvorum quorum``: kafka-metadata-quorum's options, checks and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from kvorum.cli.kafka_arguments import KafkaStyleParser, with_whole_command
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
+
+PROGRAM = "kvorum quorum"
+COMMANDS = MappingProxyType(
+    {
+        "describe": "show the quorum's state",
+        "add-controller": "make a controller a voter",
+        "remove-controller": "let a controller be a voter no longer",
+    }
+)
+_OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
+_DRY_RUN = "say what would be done, without doing it"
+
+
+def build_parser() -> KafkaStyleParser:
+    """Return the parser of the whole command line; `command` is the sub-command's name."""
+    parser = KafkaStyleParser(
+        prog=PROGRAM, description="Describe the metadata quorum, and change its voters."
+    )
+    connection = parser.add_mutually_exclusive_group(required=True)
+    connection.add_argument(
+        "--bootstrap-server", help="brokers to ask first, host:port each, separated by commas"
+    )
+    connection.add_argument(
+        "--bootstrap-controller",
+        help="controllers to ask first, host:port each, separated by commas",
+    )
+    parser.add_argument(
+        "--command-config",
+        help="a properties file with settings of the client; for add-controller, the "
+        "configuration file of the controller",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
+    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    _add_describe_options(added["describe"])
+    added["add-controller"].add_argument("--dry-run", action="store_true", help=_DRY_RUN)
+    _add_remove_options(added["remove-controller"])
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; UsageError after the complaint was printed."""
+    words = with_whole_command(arguments, COMMANDS, options_with_value=_OPTIONS)
+    return build_parser().parse_args(words)
+
+
+def _add_describe_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--status", action="store_true", help="the leader, the voters and how far they have come"
+    )
+    parser.add_argument(
+        "--replication", action="store_true", help="a table of all replicas of the metadata log"
+    )
+    parser.add_argument(
+        "--human-readable", action="store_true", help="with --replication: times as 'n ms ago'"
+    )
+
+
+def _add_remove_options(parser: argparse.ArgumentParser) -> None:
+    # Of two that are missing Kafka's tool complains about this one.
+    parser.add_argument(
+        "--controller-directory-id", "-d", required=True, help="the id of its metadata directory"
+    )
+    parser.add_argument(
+        "--controller-id", "-i", required=True, type=_integer, help="the controller's node id"
+    )
+    parser.add_argument("--dry-run", action="store_true", help=_DRY_RUN)
+
+
+def _integer(text: str) -> int:
+    try:
+        return parse_java_integer(text, bits=32)
+    except ValueError:
+        problem = f"could not convert '{text}' to Integer (For input string: \"{text}\")"
+        raise argparse.ArgumentTypeError(problem) from None

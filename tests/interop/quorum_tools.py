@@ -1,0 +1,93 @@
+"""``kvorum quorum`` and kafka-metadata-quorum, run alike, and what they print made comparable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+
+from kvorum.cli.quorum import main
+
+LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d .*?\] [A-Z]+ ")
+TRACE_LINE = re.compile(r"\s+(at|\.\.\.) |Caused by: ")
+
+
+def run_ours(arguments: Sequence[str], capture: pytest.CaptureFixture[str]) -> ToolResult:
+    """Run our tool in this process."""
+    capture.readouterr()
+    code = main(arguments)
+    printed = capture.readouterr()
+    return ToolResult(code, printed.out, printed.err)
+
+
+def run_real(arguments: Sequence[str], tools: ToolRunner) -> ToolResult:
+    """Run Kafka's tool."""
+    return tools.run("kafka-metadata-quorum", *arguments)
+
+
+def comparable(result: ToolResult) -> ToolResult:
+    """Leave out of standard error what only one of the tools can have.
+
+    That is the usage text before a complaint (its layout is the parsers' own, and Kafka's stretches
+    the complaint's blanks too), what was logged on the way, and Java's stack traces; the causes
+    that those name are kept, unless they repeat the message.
+    """
+    text = result.stderr
+    if "usage: " in text:
+        complaint = " ".join(text[text.index(" error:") :].split())
+        # The complaint is wrapped, behind hyphens too.
+        return ToolResult(result.exit_code, result.stdout, re.sub(r"-- (?=\w)", "--", complaint))
+    lines = _not_logged(text)
+    causes = [line for line in lines[1:] if line.startswith("Caused by: ")]
+    told = [*lines[:1], *(line for line in causes if line != f"Caused by: {lines[0]}")]
+    return ToolResult(result.exit_code, result.stdout, "\n".join(told))
+
+
+def _not_logged(text: str) -> list[str]:
+    """Return the lines that are no log lines, and not the stack trace that one of them brings."""
+    kept: list[str] = []
+    is_in_log = False
+    lines = [*filter(None, text.splitlines()), ""]
+    for line, following in pairwise(lines):
+        begins_trace = following.startswith("\tat ")
+        if LOG_LINE.match(line):
+            is_in_log = True
+        elif not (is_in_log and (begins_trace or TRACE_LINE.match(line))):
+            is_in_log = False
+            kept.append(line)
+    return kept
+
+
+def logged(result: ToolResult) -> set[str]:
+    """Return what was logged: each line once, without time, class and the client's number."""
+    lines = (line for line in result.stderr.splitlines() if LOG_LINE.match(line))
+    plain = (re.sub(r" \(org\.apache\.[\w.]+\)$", "", line) for line in lines)
+    return {re.sub(r"(?<=adminclient-)\d+", "N", LOG_LINE.sub("", line)) for line in plain}
+
+
+def without_progress(result: ToolResult) -> ToolResult:
+    """Hide the offsets and times of a description: they are others a moment later.
+
+    The status keeps the leader's epoch, every id and every endpoint. The table keeps every id and
+    the status of each replica, and the order of the rows.
+    """
+    text = re.sub(
+        r"^((?:HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs): +)-?\d+$",
+        r"\1N",
+        result.stdout,
+        flags=re.MULTILINE,
+    )
+    row = re.compile(
+        r"^(\d+ *\t[\w-]{22} *\t)\d+ *\t(-?\d+) *\t(-1|\d+ ms ago|\d+) *\t(-1|\d+ ms ago|\d+) *\t"
+        r"(\w+)",
+        re.MULTILINE,
+    )
+    text = row.sub(lambda found: f"{found[1]} {found[5]} {_kind(found[3])} {_kind(found[4])}", text)
+    return ToolResult(result.exit_code, re.sub(r" +", " ", text), result.stderr)
+
+
+def _kind(time: str) -> str:
+    return "never" if time == "-1" else "ago" if time.endswith("ago") else "time"
