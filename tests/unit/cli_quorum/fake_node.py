@@ -1,0 +1,136 @@
+"""A server that answers each request as a test wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.settings import AdminSettings
+from kvorum.metadata.config_definitions import HostPort
+from kvorum.wire.apis import message_class, request_class
+from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
+from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
+from kvorum.wire.messages.describe_cluster import (
+    DescribeClusterResponse,
+    DescribeClusterResponseDescribeClusterBroker,
+)
+from kvorum.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
+from kvorum.wire.primitives import Message
+
+Answer = Callable[[Message], Message | None]
+"""None hangs up."""
+API_VERSIONS = 18
+HOST = "127.0.0.1"
+
+
+class FakeNode:
+    """One server; `asked` holds the requests it got, in order. Use as a context.
+
+    It says of itself that it is the only broker, and the active controller.
+    """
+
+    def __init__(self, **answers: Answer) -> None:
+        self.port = 0
+        self.asked: list[Message] = []
+        self._answers: dict[str, Answer] = {
+            "Metadata": lambda _: MetadataResponse(brokers=[self._broker()]),
+            "DescribeCluster": lambda _: self.described_cluster(),
+            **answers,
+        }
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def settings(
+        self,
+        *,
+        asks_controllers: bool = False,
+        api_timeout_ms: int = 5000,
+        request_timeout_ms: int = 5000,
+        retries_max: int = 1000,
+    ) -> AdminSettings:
+        """Return settings of a client that knows this node only."""
+        return AdminSettings(
+            addresses=(HostPort(HOST, self.port),),
+            asks_controllers=asks_controllers,
+            api_timeout_ms=api_timeout_ms,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=1,
+            retries_max=retries_max,
+        )
+
+    def described_cluster(self, controller_id: int = 1) -> DescribeClusterResponse:
+        """Return a cluster of this controller alone."""
+        itself = DescribeClusterResponseDescribeClusterBroker(1, HOST, self.port)
+        return DescribeClusterResponse(
+            endpoint_type=2, cluster_id="cluster", controller_id=controller_id, brokers=[itself]
+        )
+
+    def answer(self, name: str, answer: Answer) -> None:
+        """Answer an API's requests otherwise from now on."""
+        self._answers[name] = answer
+
+    def times_asked(self, name: str) -> int:
+        """Return how many requests of one API there were."""
+        return sum(f"{name}Request" == request.NAME for request in self.asked)
+
+    def _broker(self) -> MetadataResponseBroker:
+        return MetadataResponseBroker(1, HOST, self.port)
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        header, body = decode_request_frame(frame)
+        key, version = header.request_api_key, header.request_api_version
+        request = request_class(key).decode(body, version)
+        answer: Message | None = self._versions()
+        if key != API_VERSIONS:
+            self.asked.append(request)
+            answer = self._answers[request.NAME.removesuffix("Request")](request)
+        if answer is None:
+            return None
+        return encode_response_frame(answer, version=version, correlation_id=header.correlation_id)
+
+    def _versions(self) -> ApiVersionsResponse:
+        requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
+        return ApiVersionsResponse(
+            api_keys=[
+                ApiVersionsResponseApiVersion(one.API_KEY or 0, one.MIN_VERSION, one.MAX_VERSION)
+                for one in requests
+            ]
+        )
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                while True:
+                    (size,) = struct.unpack(">i", await reader.readexactly(4))
+                    answer = self._answer(await reader.readexactly(size))
+                    if answer is None:
+                        break
+                    writer.write(with_size(answer))
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+
+def client_of(settings: AdminSettings, warnings: list[str] | None = None) -> AdminClient:
+    """Return a client that keeps its warnings in a list."""
+    told: list[str] = [] if warnings is None else warnings
+    return AdminClient(settings, warn=told.append)
