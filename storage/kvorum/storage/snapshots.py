@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from kvorum.storage.errors import MissingSnapshotError, PoisonedError, StorageError
@@ -38,6 +39,8 @@ class SnapshotStore:
         self.directory = directory
         self._files = files
         self._ids: set[OffsetAndEpoch] = set()
+        # What `load` leaves behind has no partial files, so counting from here is unique.
+        self._attempts = count(1)
         self._lock = threading.Lock()
 
     def load(self, *, log_start_offset: int) -> list[str]:
@@ -91,7 +94,11 @@ class SnapshotStore:
         if snapshot_id in self:
             return None
         return RawSnapshotWriter(
-            self.directory, snapshot_id, files=self._files, on_frozen=self._add
+            self.directory,
+            snapshot_id,
+            files=self._files,
+            number=next(self._attempts),
+            on_frozen=self._add,
         )
 
     def open(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
@@ -178,13 +185,15 @@ class RawSnapshotWriter:
         snapshot_id: OffsetAndEpoch,
         *,
         files: FileSystem,
+        number: int | None = None,
         on_frozen: Callable[[OffsetAndEpoch], None] = lambda _: None,
     ) -> None:
         self.id = snapshot_id
         self.size = 0
         final_name = snapshot_name(snapshot_id)
-        # Kafka's temporary names carry a random number too: two attempts never share a file.
-        unique = f"-{secrets.randbits(63)}{SNAPSHOT_SUFFIX}{PARTIAL_SUFFIX}"
+        # Kafka's temporary names carry a (random) number too: two attempts never share a file.
+        own_number = secrets.randbits(63) if number is None else number
+        unique = f"-{own_number}{SNAPSHOT_SUFFIX}{PARTIAL_SUFFIX}"
         self.final_path = directory / final_name
         self.path = directory / (final_name.removesuffix(SNAPSHOT_SUFFIX) + unique)
         self._directory = directory
