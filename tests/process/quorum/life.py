@@ -1,0 +1,43 @@
+"""Whether a quorum is alive and well."""
+
+from itertools import count
+
+from tests.process.quorum.members import Quorum, wait_for
+from tests.process.topics import create_request
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsResponse
+
+# What a process says where something happened that its code does not expect.
+BUGS = ("Traceback", "replica of the metadata log stops")
+ASK_TIMEOUT_S = 5.0
+
+
+def commit_topic(quorum: Quorum, prefix: str) -> str:
+    """Create a topic, at whoever comes to lead, and return its name."""
+    attempts = count()
+
+    def find() -> str | None:
+        name = f"{prefix}-{next(attempts)}"
+        leader = quorum.leader()
+        if leader is None:
+            return None
+        try:
+            with RawClient(quorum.members[leader.leader_id].address) as client:
+                client.socket.settimeout(ASK_TIMEOUT_S)
+                response = client.ask(create_request([name]), CreateTopicsResponse, 7)
+        except (OSError, AssertionError):
+            return None
+        return name if response.topics[0].error_code == ErrorCode.NONE else None
+
+    return wait_for(find, "no topic can be created any more")
+
+
+def assert_unharmed(quorum: Quorum) -> None:
+    """All who should run do, none has met a bug, and they commit together what is new."""
+    commit_topic(quorum, "unharmed")
+    for member in quorum.members.values():
+        said = [line for line in member.process.lines() if any(bug in line for bug in BUGS)]
+        assert said == [], f"node {member.node_id}"
+    quorum.wait_until_settled()

@@ -1,0 +1,83 @@
+"""Requests of the quorum's own protocol, as a good peer makes them: to be spoilt one by one."""
+
+from dataclasses import dataclass
+
+from tests.process.combined_node import CLUSTER_ID
+from tests.process.quorum.members import Member
+
+from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.vote import VoteRequest
+
+TOPIC = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\x01"
+BYTES_MAX = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Who is asked, by whom it seems, and how things stand."""
+
+    asked: Member
+    asking: Member
+    leader: Member
+    epoch: int
+    end_offset: int
+
+    def vote(self) -> VoteRequest:
+        """Return a request for a vote in the epoch after this."""
+        partition = VoteRequest.PartitionData(
+            replica_epoch=self.epoch + 1,
+            replica_id=self.asking.node_id,
+            replica_directory_id=self.asking.directory_id,
+            voter_directory_id=self.asked.directory_id,
+            last_offset_epoch=self.epoch,
+            last_offset=self.end_offset,
+        )
+        topic = VoteRequest.TopicData(TOPIC, [partition])
+        return VoteRequest(CLUSTER_ID, self.asked.node_id, [topic])
+
+    def begin(self) -> BeginQuorumEpochRequest:
+        """Return word from the leader that it leads."""
+        partition = BeginQuorumEpochRequest.PartitionData(
+            voter_directory_id=self.asked.directory_id,
+            leader_id=self.leader.node_id,
+            leader_epoch=self.epoch,
+        )
+        endpoint = BeginQuorumEpochRequest.LeaderEndpoint(
+            "CONTROLLER", "127.0.0.1", self.leader.advertised_port
+        )
+        topic = BeginQuorumEpochRequest.TopicData(TOPIC, [partition])
+        return BeginQuorumEpochRequest(CLUSTER_ID, self.asked.node_id, [topic], [endpoint])
+
+    def end(self) -> EndQuorumEpochRequest:
+        """Return word from the leader that it leads no more."""
+        partition = EndQuorumEpochRequest.PartitionData(
+            leader_id=self.leader.node_id, leader_epoch=self.epoch
+        )
+        topic = EndQuorumEpochRequest.TopicData(TOPIC, [partition])
+        return EndQuorumEpochRequest(CLUSTER_ID, [topic])
+
+    def fetch(self) -> FetchRequest:
+        """Return a fetch of somebody who has everything."""
+        partition = FetchRequest.FetchPartition(
+            current_leader_epoch=self.epoch,
+            fetch_offset=self.end_offset,
+            last_fetched_epoch=self.epoch,
+            replica_directory_id=self.asking.directory_id,
+        )
+        topic = FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])
+        state = FetchRequest.ReplicaState(self.asking.node_id)
+        return FetchRequest(CLUSTER_ID, replica_state=state, max_bytes=BYTES_MAX, topics=[topic])
+
+    def fetch_snapshot(self) -> FetchSnapshotRequest:
+        """Return a request for a snapshot that nobody has."""
+        partition = FetchSnapshotRequest.PartitionSnapshot(
+            current_leader_epoch=self.epoch,
+            snapshot_id=FetchSnapshotRequest.SnapshotId(self.end_offset + 1, self.epoch),
+            replica_directory_id=self.asking.directory_id,
+        )
+        topic = FetchSnapshotRequest.TopicSnapshot(TOPIC, [partition])
+        return FetchSnapshotRequest(CLUSTER_ID, self.asking.node_id, BYTES_MAX, [topic])
