@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from tests.process.quorum.members import Quorum, wait_for
+from tests.process.quorum.members import Member, Quorum, wait_for
 from tests.process.topics import create_request
 from tests.unit.node.raw_client import RawClient
 
@@ -34,10 +34,15 @@ def commit_topic(quorum: Quorum, prefix: str) -> str:
     return wait_for(find, "no topic can be created any more")
 
 
+def assert_no_bugs(member: Member) -> None:
+    """Nothing happened in a process that its code does not expect."""
+    said = [line for line in member.process.lines() if any(bug in line for bug in BUGS)]
+    assert said == [], f"node {member.node_id}"
+
+
 def assert_unharmed(quorum: Quorum) -> None:
     """All who should run do, none has met a bug, and they commit together what is new."""
     commit_topic(quorum, "unharmed")
     for member in quorum.members.values():
-        said = [line for line in member.process.lines() if any(bug in line for bug in BUGS)]
-        assert said == [], f"node {member.node_id}"
+        assert_no_bugs(member)
     quorum.wait_until_settled()

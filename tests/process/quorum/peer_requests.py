@@ -1,9 +1,9 @@
 """Requests of the quorum's own protocol, as a good peer makes them: to be spoilt one by one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.process.combined_node import CLUSTER_ID
-from tests.process.quorum.members import Member
+from tests.process.quorum.members import Member, Quorum
 
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
@@ -25,6 +25,10 @@ class Setting:
     leader: Member
     epoch: int
     end_offset: int
+
+    def asked_instead(self, asked: Member) -> "Setting":
+        """Return the same with somebody else to be asked."""
+        return replace(self, asked=asked)
 
     def vote(self) -> VoteRequest:
         """Return a request for a vote in the epoch after this."""
@@ -81,3 +85,20 @@ class Setting:
         )
         topic = FetchSnapshotRequest.TopicSnapshot(TOPIC, [partition])
         return FetchSnapshotRequest(CLUSTER_ID, self.asking.node_id, BYTES_MAX, [topic])
+
+
+def now_in(quorum: Quorum, *, asks_leader: bool) -> Setting:
+    """Return how things stand once all logs are the same; a follower is the one who asks."""
+    end_offset = quorum.wait_until_settled()
+    answer = quorum.leader()
+    assert answer is not None
+    leader = quorum.members[answer.leader_id]
+    followers = [one for one in quorum.members.values() if one is not leader]
+    asked, asking = (leader, followers[0]) if asks_leader else (followers[0], followers[1])
+    return Setting(
+        asked=asked,
+        asking=asking,
+        leader=leader,
+        epoch=answer.leader_epoch,
+        end_offset=end_offset,
+    )

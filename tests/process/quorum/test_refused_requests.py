@@ -8,7 +8,7 @@ from tests.process.combined_node import OTHER_CLUSTER_ID
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_unharmed
 from tests.process.quorum.members import Member, Quorum
-from tests.process.quorum.peer_requests import Setting
+from tests.process.quorum.peer_requests import Setting, now_in
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.apis import response_class
@@ -189,22 +189,6 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         assert_unharmed(running)
 
 
-def _setting(quorum: Quorum, *, asks_leader: bool) -> Setting:
-    end_offset = quorum.wait_until_settled()
-    answer = quorum.leader()
-    assert answer is not None
-    leader = quorum.members[answer.leader_id]
-    followers = [one for one in quorum.members.values() if one is not leader]
-    asked, asking = (leader, followers[0]) if asks_leader else (followers[0], followers[1])
-    return Setting(
-        asked=asked,
-        asking=asking,
-        leader=leader,
-        epoch=answer.leader_epoch,
-        end_offset=end_offset,
-    )
-
-
 def _spoil(message: Any, spoilt: Spoilt, setting: Setting) -> None:
     """Set fields, each named by the way to it."""
     for path, value in spoilt.items():
@@ -262,7 +246,7 @@ def test_what_everybody_refuses(
     quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
     for asks_leader in (True, False):
-        setting = _setting(quorum, asks_leader=asks_leader)
+        setting = now_in(quorum, asks_leader=asks_leader)
         assert_answer(_check(quorum, setting, kind, spoilt), expected)
 
 
@@ -270,7 +254,7 @@ def test_what_everybody_refuses(
 def test_what_a_leader_answers(
     quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
-    setting = _setting(quorum, asks_leader=True)
+    setting = now_in(quorum, asks_leader=True)
     assert_answer(_check(quorum, setting, kind, spoilt), expected)
 
 
@@ -278,5 +262,5 @@ def test_what_a_leader_answers(
 def test_what_a_follower_answers(
     quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
-    setting = _setting(quorum, asks_leader=False)
+    setting = now_in(quorum, asks_leader=False)
     assert_answer(_check(quorum, setting, kind, spoilt), expected)
