@@ -104,3 +104,9 @@ def _assert_topics(dump: str, writers: Writers) -> None:
     found = {record["name"]: record["topicId"] for record in records}
     for name, topic_id in writers.acknowledged.items():
         assert topic_id is None or found[name] == uuid_to_text(topic_id), f"{name} was replaced"
+
+
+def committed_bytes(member: Member, end_offset: int) -> bytes:
+    """Return the batches below an offset."""
+    batches = _batches(member)
+    return b"".join(batches[offset] for offset in sorted(batches) if offset < end_offset)

@@ -3,7 +3,7 @@
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Member:
 
 
 class Quorum:
-    """So many controllers with a network between them; as a context they run."""
+    """So many controllers with a network between them; as a context they run, but for `absent`."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class Quorum:
         *,
         is_dynamic: bool,
         settings: Mapping[str, str] | None = None,
+        absent: Collection[int] = (),
     ) -> None:
         ports = lasting_ports(2 * count)
         self.is_dynamic = is_dynamic
@@ -100,6 +101,7 @@ class Quorum:
             {one.node_id: one.advertised_port for one in self.members.values()},
         )
         self._settings = dict(settings or {})
+        self._absent = absent
 
     def __enter__(self) -> Self:
         self.network.__enter__()
@@ -107,7 +109,8 @@ class Quorum:
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(self._format, self.members.values()))
             for member in self.members.values():
-                self.start(member)
+                if member.node_id not in self._absent:
+                    self.start(member)
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -182,7 +185,11 @@ class Quorum:
             answer = self.leader()
             if answer is None or len(answer.current_voters) != len(self.members):
                 return None
-            ends = {state.log_end_offset for state in answer.current_voters}
+            ends = {
+                state.log_end_offset
+                for state in answer.current_voters
+                if self.members[state.replica_id].is_running
+            }
             return answer.high_watermark if ends == {answer.high_watermark} else None
 
         return wait_for(find, "the logs never came to the same end")

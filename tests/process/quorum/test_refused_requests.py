@@ -9,6 +9,7 @@ from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_unharmed
 from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.peer_requests import Setting, now_in
+from tests.process.quorum.spoiling import Spoilt, name_of, spoil
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.apis import response_class
@@ -34,7 +35,6 @@ PATIENT: Final = {
     "controller.quorum.request.timeout.ms": "10000",
 }
 
-Spoilt = dict[str, object]
 Expected = tuple[ErrorCode, ErrorCode | None]
 Row = tuple[str, Spoilt, Expected]
 
@@ -189,16 +189,6 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         assert_unharmed(running)
 
 
-def _spoil(message: Any, spoilt: Spoilt, setting: Setting) -> None:
-    """Set fields, each named by the way to it."""
-    for path, value in spoilt.items():
-        *steps, last = path.split(".")
-        target = message
-        for step in steps:
-            target = target[int(step)] if step.isdigit() else getattr(target, step)
-        setattr(target, last, value(setting) if callable(value) else value)
-
-
 def _ask(member: Member, request: Message) -> Expected:
     """Return the error of a response as a whole, and that of its partition."""
     assert request.API_KEY is not None
@@ -216,17 +206,13 @@ def _name(value: Spoilt | str | Expected) -> str | None:
         return value
     if not isinstance(value, dict):
         return None
-    parts = [
-        f"{path.removeprefix(PARTITION)}={getattr(what, '__name__', str(what))}"
-        for path, what in value.items()
-    ]
-    return ", ".join(parts)
+    return name_of(value, without=PARTITION)
 
 
 def _check(quorum: Quorum, setting: Setting, kind: str, spoilt: Spoilt) -> Expected:
     make: Callable[[], Message] = getattr(setting, kind)
     request = make()
-    _spoil(request, spoilt, setting)
+    spoil(request, spoilt, setting)
     answered = _ask(setting.asked, request)
     later = quorum.leader()
     assert later is not None
