@@ -1,0 +1,63 @@
+"""What the quorum is, and what it would be with one mistake in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much may happen in one exploration.
+
+    `voters` of the `nodes` vote at first. `is_led` begins with node 0 leading epoch 1, whose first
+    record everybody has. `delayed` messages may be on their way at once; all others arrive at once
+    or never. Without `pre_votes` the nodes stand for election at once, as releases before 3.9 did.
+    `prologue` are steps that are taken before the exploration begins, as words.
+    With `syncs_at_once` no log has an unflushed tail. With `partial_fetches` a fetch may also bring
+    one record only.
+    """
+
+    nodes: int = 3
+    voters: int = 3
+    epochs: int = 2
+    writes: int = 0
+    crashes: int = 0
+    changes: int = 0
+    snapshots: int = 0
+    resignations: int = 0
+    delayed: int = 0
+    is_led: bool = False
+    pre_votes: bool = True
+    syncs_at_once: bool = False
+    partial_fetches: bool = False
+    prologue: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """The mistakes; without any, this is the quorum as it is meant to be."""
+
+    forgets_vote_in_crash: bool = False
+    forgets_vote_when_pre_vote_fails: bool = False
+    votes_for_any_log: bool = False
+    pre_vote_binds: bool = False
+    pre_vote_against_living_leader: bool = False
+    stands_with_unflushed_log: bool = False
+    leads_on_after_restart: bool = False
+    votes_in_epoch_it_led: bool = False
+    counts_unflushed_tail: bool = False
+    fetches_before_flush: bool = False
+    commits_older_epochs_by_count: bool = False
+    appends_without_epoch_check: bool = False
+    truncates_below_watermark: bool = False
+    changes_voters_before_own_commit: bool = False
+    changes_voters_twice: bool = False
+    changes_many_voters: bool = False
+    counts_itself_outside_voters: bool = False
+    keeps_voters_when_truncating: bool = False
+    snapshots_uncommitted: bool = False
+    snapshot_keeps_tail: bool = False
+    snapshot_known_by_offset: bool = False
+
+
+CORRECT = Design()

@@ -1,0 +1,140 @@
+"""Messages: what a node may ask now, what it is answered, and what it makes of the answer.
+
+Each function looks at one node only, as a process does. A reply is taken in only by a node that is
+still in the role and epoch it asked in; a crash cuts its connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.model import elections, replication, snapshots
+from tests.model.design import Bounds, Design
+from tests.model.state import (
+    CANDIDATE,
+    FOLLOWER,
+    LEADER,
+    PROSPECTIVE,
+    RESIGNED,
+    UNATTACHED,
+    Node,
+    Reply,
+    Request,
+    State,
+    bit,
+    members,
+    voters_of,
+)
+
+KINDS_OF_ROLE = {
+    PROSPECTIVE: {"pre-vote"},
+    CANDIDATE: {"vote"},
+    LEADER: {"begin"},
+    RESIGNED: {"end"},
+    FOLLOWER: {"fetch", "snapshot"},
+    UNATTACHED: {"fetch"},
+}
+
+
+def requests(design: Design, state: State, own: int) -> Iterator[Request]:
+    """Yield what a node may ask of others."""
+    node = state.nodes[own]
+    voters = voters_of(node.log, state.first_voters)
+    end = {"offset": node.end, "last_epoch": node.last_epoch}
+    if node.role in {PROSPECTIVE, CANDIDATE}:
+        kind = "pre-vote" if node.role == PROSPECTIVE else "vote"
+        for voter in members(voters & ~node.tally):
+            yield Request(kind, own, voter, node.epoch, **end)
+    elif node.role in {LEADER, RESIGNED}:
+        kind = "begin" if node.role == LEADER else "end"
+        for voter in members(voters & ~bit(own)):
+            yield Request(kind, own, voter, node.epoch)
+    elif node.download:
+        yield Request("snapshot", own, node.leader, node.epoch, node.download)
+    elif node.durable == node.end or design.fetches_before_flush:
+        asked = [node.leader] if node.role == FOLLOWER else range(len(state.nodes))
+        for other in asked:
+            if other != own:
+                yield Request("fetch", own, other, node.epoch, **end)
+
+
+def answered(design: Design, state: State, request: Request) -> tuple[Node, Reply]:
+    """Return the receiver of a request after it, and its reply."""
+    own, node = request.receiver, state.nodes[request.receiver]
+    match request.kind:
+        case "pre-vote" | "vote":
+            node, verdict = _answer_vote(design, state, request)
+            return node, _reply(node, request, verdict)
+        case "begin" | "end":
+            node = elections.learned(own, node, epoch=request.epoch, leader=request.sender)
+            return node, _reply(node, request, "done")
+        case "snapshot":
+            content = snapshots.part(node, request) if request.epoch == node.epoch else None
+            if content is None:
+                return node, _reply(node, request, "gone")
+            return node, _reply(node, request, "part")._replace(entries=content)
+        case _:
+            return _answer_fetch(design, state, request)
+
+
+def _answer_vote(design: Design, state: State, request: Request) -> tuple[Node, str]:
+    own, node = request.receiver, state.nodes[request.receiver]
+    node, is_granted = elections.voted(design, own, node, request)
+    return node, "granted" if is_granted else "refused"
+
+
+def _answer_fetch(design: Design, state: State, request: Request) -> tuple[Node, Reply]:
+    own, node = request.receiver, state.nodes[request.receiver]
+    if request.epoch != node.epoch or node.role != LEADER:
+        return node, _reply(node, request, "error")
+    verdict, offset, epoch = replication.judged(design, node, request)
+    if verdict == "records":
+        progress = list(node.progress)
+        progress[request.sender] = offset
+        node = node._replace(progress=tuple(progress))
+        node = replication.counted(design, own, node, first_voters=state.first_voters)
+    reply = _reply(node, request, verdict)._replace(
+        offset=offset, last_epoch=epoch, watermark=node.watermark
+    )
+    return node, reply._replace(entries=node.log[offset:] if verdict == "records" else ())
+
+
+def _reply(node: Node, request: Request, verdict: str) -> Reply:
+    return Reply(
+        "reply", request.receiver, request.sender, request, node.epoch, node.leader, verdict
+    )
+
+
+def taken(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
+    """Return the asker after the reply."""
+    request, own = reply.request, reply.receiver
+    if node.epoch != request.epoch or request.kind not in KINDS_OF_ROLE[node.role]:
+        return node
+    node = elections.learned(own, node, epoch=reply.epoch, leader=reply.leader)
+    if node.epoch != request.epoch:
+        return node
+    if node.role == FOLLOWER:
+        return _taken_from_leader(design, bounds, node, reply)
+    if reply.verdict == "granted" and node.role in {PROSPECTIVE, CANDIDATE}:
+        return node._replace(tally=node.tally | bit(reply.sender))
+    return node
+
+
+def _taken_from_leader(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
+    if reply.verdict == "part" and node.download == reply.request.offset:
+        node = node._replace(has_heard=bounds.pre_votes)
+        return snapshots.installed(design, node, reply.entries)
+    if reply.verdict == "gone" and node.download:
+        return node._replace(download=0, has_heard=bounds.pre_votes)
+    if node.download or reply.verdict not in {"diverging", "snapshot", "records"}:
+        return node
+    node = node._replace(has_heard=bounds.pre_votes)
+    if reply.verdict == "diverging":
+        return replication.truncated(design, node, offset=reply.offset, epoch=reply.last_epoch)
+    if reply.verdict == "snapshot":
+        return snapshots.begun_download(node, offset=reply.offset)
+    if reply.offset != node.end:
+        return node
+    return replication.appended(
+        design, node, entries=reply.entries, watermark=reply.watermark, syncs=bounds.syncs_at_once
+    )

@@ -1,0 +1,167 @@
+"""What the model's quorum consists of: nodes, what is on its way between them, and its history.
+
+Everything is a tuple, so that states can be compared and put into sets. Nodes are numbered from 0;
+a set of nodes is a bit mask. A node's log is kept whole: `start` says how much of it is only left
+in a snapshot, so that what a snapshot holds can still be looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+NOBODY = -1
+
+UNATTACHED = "unattached"
+FOLLOWER = "follower"
+PROSPECTIVE = "prospective"
+CANDIDATE = "candidate"
+LEADER = "leader"
+RESIGNED = "resigned"
+
+
+class Entry(NamedTuple):
+    """One record: the epoch and the leader that wrote it, and what it says.
+
+    `value` is 0 for the first record of an epoch, else the number of a write. `voters` is the mask
+    of a voter record, 0 for any other.
+    """
+
+    epoch: int
+    author: int
+    value: int = 0
+    voters: int = 0
+
+
+Log: TypeAlias = tuple[Entry, ...]
+
+
+class Node(NamedTuple):
+    """One replica. Role, epoch, leader and vote are durable as Kafka's quorum-state is.
+
+    `watermark` is 0 while unknown; `promised` is a leader's watermark that is not durable here yet.
+    `has_heard` is whether a fetch of this epoch was answered by the leader. `tally` holds who said
+    yes, to a prospective or a candidate. `progress` is, of a leader, how far everybody is.
+    """
+
+    role: str = UNATTACHED
+    epoch: int = 0
+    leader: int = NOBODY
+    voted: int = NOBODY
+    log: Log = ()
+    start: int = 0
+    durable: int = 0
+    watermark: int = 0
+    promised: int = 0
+    has_heard: bool = False
+    tally: int = 0
+    progress: tuple[int, ...] = ()
+    download: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where the log ends."""
+        return len(self.log)
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record."""
+        return self.log[-1].epoch if self.log else 0
+
+
+class Request(NamedTuple):
+    """A request: `kind` is pre-vote, vote, begin, end, fetch or snapshot.
+
+    `offset` and `last_epoch` are where the sender's log ends, or the snapshot it asks for.
+    """
+
+    kind: str
+    sender: int
+    receiver: int
+    epoch: int
+    offset: int = 0
+    last_epoch: int = 0
+
+
+class Reply(NamedTuple):
+    """The reply to a request: what the replier knows of epoch and leader, and what was asked for.
+
+    `verdict` is error, granted, refused, records, diverging, snapshot or done; `offset` and
+    `last_epoch` are where the asker's log diverges, or the snapshot that it should fetch.
+    """
+
+    kind: str
+    sender: int
+    receiver: int
+    request: Request
+    epoch: int
+    leader: int
+    verdict: str
+    offset: int = 0
+    last_epoch: int = 0
+    entries: Log = ()
+    watermark: int = 0
+
+
+Message: TypeAlias = Request | Reply
+
+
+class History(NamedTuple):
+    """What no node can know: all that ever happened, for the invariants to look at.
+
+    `leaders` and `votes` are masks by epoch (and voter). `committed` is the longest committed log,
+    and `counted_by` the voters that its last part was counted over.
+    """
+
+    leaders: tuple[int, ...]
+    votes: tuple[tuple[int, ...], ...]
+    committed: Log = ()
+    counted_by: int = 0
+
+
+class Spent(NamedTuple):
+    """How much of each kind has happened; the bounds limit it."""
+
+    writes: int = 0
+    crashes: int = 0
+    changes: int = 0
+    snapshots: int = 0
+    resignations: int = 0
+
+
+class State(NamedTuple):
+    """The whole quorum. `first_voters` are those of the configuration."""
+
+    nodes: tuple[Node, ...]
+    network: tuple[Message, ...]
+    history: History
+    spent: Spent
+    first_voters: int
+
+
+def bit(node: int) -> int:
+    """Return the mask of one node."""
+    return 1 << node
+
+
+def members(mask: int) -> list[int]:
+    """Return the nodes in a mask."""
+    return [node for node in range(mask.bit_length()) if mask >> node & 1]
+
+
+def is_majority(mask: int, voters: int) -> bool:
+    """Tell whether `mask` holds more than half of the voters."""
+    return (mask & voters).bit_count() > voters.bit_count() // 2
+
+
+def voters_of(log: Log, first_voters: int) -> int:
+    """Return the voters that a log says: its last voter record's, committed or not."""
+    for entry in reversed(log):
+        if entry.voters:
+            return entry.voters
+    return first_voters
+
+
+def with_node(state: State, index: int, node: Node) -> State:
+    """Return the state with another node in one place."""
+    nodes = state.nodes
+    return state._replace(nodes=(*nodes[:index], node, *nodes[index + 1 :]))

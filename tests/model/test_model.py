@@ -1,0 +1,52 @@
+"""The quorum's design holds in every state within the bounds; every mistake in it shows.
+
+KVORUM_MODEL_LARGE=1 in the environment explores the large bounds too, which takes long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from tests.model.explore import Explorer
+from tests.model.invariants import STATE_INVARIANTS, STEP_INVARIANTS
+from tests.model.topics import LARGE, MISTAKES, QUICK
+
+TOPICS = {**QUICK, **LARGE} if os.environ.get("KVORUM_MODEL_LARGE") else {**QUICK}
+STEP_KINDS = {
+    *("times out", "gives up", "stands", "leads", "resigns", "leaves its epoch", "steps down"),
+    *("pre-vote", "vote", "begin", "end", "fetch", "snapshot"),
+    *("writes", "flushes", "changes voters to", "takes a snapshot", "crashes"),
+    *("sends", "lost", "late reply to"),
+}
+
+
+def test_the_correct_design_holds_in_every_state(
+    record_property: Callable[[str, object], None],
+) -> None:
+    taken: set[str] = set()
+    for name, bounds in TOPICS.items():
+        found = Explorer(bounds).run()
+        assert found.broken is None, f"{name}: {found.broken}"
+        assert found.is_exhausted
+        assert found.states > 500
+        record_property(name, f"{found.states} states, {found.transitions} transitions")
+        taken |= found.actions
+    assert taken == STEP_KINDS, "a kind of step that no exploration takes shows nothing"
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_the_design_shows(name: str) -> None:
+    mistake = MISTAKES[name]
+    for invariant in mistake.breaks:
+        explorer = Explorer(mistake.bounds, design=mistake.design, invariants=[invariant])
+        found = explorer.run()
+        assert found.broken is not None, f"{invariant} holds in {found.states} states"
+        assert found.broken.invariant == invariant
+        assert len(found.broken.way) > 1
+
+
+def test_every_invariant_bites() -> None:
+    broken = {invariant for mistake in MISTAKES.values() for invariant in mistake.breaks}
+    assert broken == {*STATE_INVARIANTS, *STEP_INVARIANTS}
