@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 
-import pytest
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 
 from kvorum.cli.quorum import main
@@ -15,12 +16,12 @@ LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d .*?\] [A-Z]+ ")
 TRACE_LINE = re.compile(r"\s+(at|\.\.\.) |Caused by: ")
 
 
-def run_ours(arguments: Sequence[str], capture: pytest.CaptureFixture[str]) -> ToolResult:
+def run_ours(arguments: Sequence[str]) -> ToolResult:
     """Run our tool in this process."""
-    capture.readouterr()
-    code = main(arguments)
-    printed = capture.readouterr()
-    return ToolResult(code, printed.out, printed.err)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    return ToolResult(code, out.getvalue(), err.getvalue())
 
 
 def run_real(arguments: Sequence[str], tools: ToolRunner) -> ToolResult:

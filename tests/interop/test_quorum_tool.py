@@ -131,31 +131,28 @@ def test_what_is_wrong_is_told_alike(
     arguments: tuple[str, ...],
     tmp_path: Path,
     kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     filled = [word.replace("DIR", str(tmp_path)) if "DIR" in word else word for word in arguments]
-    mine = run_ours(filled, capsys)
+    mine = run_ours(filled)
     assert comparable(mine) == comparable(run_real(filled, kafka_tools))
     assert mine.exit_code == 1
 
 
 @pytest.mark.parametrize("arguments", DRY_RUNS, ids=" ".join)
-def test_a_dry_run_asks_nobody(
-    arguments: tuple[str, ...], kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine = run_ours(arguments, capsys)
+def test_a_dry_run_asks_nobody(arguments: tuple[str, ...], kafka_tools: ToolRunner) -> None:
+    mine = run_ours(arguments)
     assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
     assert mine.exit_code == 0
 
 
 @pytest.mark.parametrize("settings", WRONG_SETTINGS)
 def test_wrong_settings_are_told_alike(
-    settings: str, tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
+    settings: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(settings)
     arguments = ["--command-config", str(file), *SERVER, "describe"]
-    mine = run_ours(arguments, capsys)
+    mine = run_ours(arguments)
     assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
     assert mine.exit_code == 1
 
@@ -230,7 +227,6 @@ def test_a_controllers_file_is_read_alike(
     addition: Addition,
     tmp_path: Path,
     kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "controller.properties"
     file.write_text(addition.config.replace("DIR", str(tmp_path)))
@@ -238,7 +234,7 @@ def test_a_controllers_file_is_read_alike(
     if addition.meta is not None:
         (tmp_path / "data" / "meta.properties").write_text(addition.meta)
     arguments = ["--command-config", str(file), *SERVER, "add-controller", "--dry-run"]
-    mine = run_ours(arguments, capsys)
+    mine = run_ours(arguments)
     assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
     assert mine.exit_code == addition.is_refused
 
@@ -267,13 +263,12 @@ def test_nobody_answers(
     silent: str,
     tmp_path: Path,
     kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(IMPATIENT)
     filled = [word.replace("SILENT", silent) for word in command]
     arguments = ["--command-config", str(file), *filled]
-    mine, real = run_ours(arguments, capsys), run_real(arguments, kafka_tools)
+    mine, real = run_ours(arguments), run_real(arguments, kafka_tools)
     assert comparable(mine) == comparable(real)
     assert "TimeoutException: Timed out waiting for a node assignment" in mine.stderr
     if silent not in filled:
@@ -322,10 +317,9 @@ def test_a_quorum_is_described_alike(
     arguments: tuple[str, ...],
     node: KvorumNode | RealKafka,
     kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     filled = filled_for(node, arguments)
-    mine, real = run_ours(filled, capsys), run_real(filled, kafka_tools)
+    mine, real = run_ours(filled), run_real(filled, kafka_tools)
     assert comparable(without_progress(mine)) == comparable(without_progress(real))
     assert mine.exit_code == 0, mine.stderr
     assert re.search(r"^LeaderId: +1$|^1 .*Leader", mine.stdout, re.MULTILINE)
@@ -336,10 +330,9 @@ def test_refusals_are_told_alike(
     arguments: tuple[str, ...],
     node: KvorumNode | RealKafka,
     kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     filled = filled_for(node, arguments)
-    mine = run_ours(filled, capsys)
+    mine = run_ours(filled)
     assert comparable(mine) == comparable(run_real(filled, kafka_tools))
     assert mine.exit_code == 1
     assert mine.stdout == ""
