@@ -6,6 +6,9 @@
     ask 1 fetch from=2 epoch=1 log=4@1 [wait=500] [watermark=-1]
     ask 1 part from=2 epoch=1 id=5@1 [position=0]        a part of a snapshot
     ask 1 describe
+    ask 1 add voter=4 [ack=append]                       voter may be left out
+    ask 1 remove voter=3
+    ask 1 update voter=2 epoch=1 [at=host9] [versions=0-1]
 
 A replica is written ``2``, ``2/7`` (in a directory that is not its usual one), or ``2/-`` (without
 a directory id).
@@ -32,6 +35,9 @@ def parse_request(kind: str, words: list[str]) -> msg.Request:
         "fetch": _fetch,
         "part": _part,
         "describe": _describe,
+        "add": _add,
+        "remove": _remove,
+        "update": _update,
     }
     return makers[kind](fields)
 
@@ -117,3 +123,29 @@ def _part(fields: Fields) -> msg.Request:
 def _describe(fields: Fields) -> msg.Request:
     assert not fields
     return msg.DescribeQuorumRequest()
+
+
+def _add(fields: Fields) -> msg.Request:
+    voter = _voter(fields)
+    return msg.AddRaftVoterRequest(
+        voter=voter,
+        endpoints=endpoints_of(0 if voter is None else voter.id),
+        acks_when_committed=fields.get("ack") != "append",
+    )
+
+
+def _remove(fields: Fields) -> msg.Request:
+    return msg.RemoveRaftVoterRequest(_voter(fields))
+
+
+def _update(fields: Fields) -> msg.Request:
+    voter = _voter(fields)
+    lowest, _, highest = fields.get("versions", "0-1").partition("-")
+    host = fields.get("at", f"host{0 if voter is None else voter.id}")
+    return msg.UpdateRaftVoterRequest(
+        epoch=int(fields["epoch"]),
+        voter=voter,
+        endpoints=(Endpoint(LISTENER, host, 9093),),
+        kraft_version_min=int(lowest),
+        kraft_version_max=int(highest),
+    )

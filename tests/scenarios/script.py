@@ -20,6 +20,8 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
     flush 1               make it durable once
     crash 1 / start 1     stop a node with the loss of what is not durable / start it again
     wipe 1 9              give a node that is down an empty disk, with the directory id 9
+    upgrade 1 1           ask a node for a kraft.version
+    joins                 from now on, controllers that start ask by themselves to become voters
     ask 2 vote ...        put a request to a node from outside (see `asking`)
     snapshot 1            let a node take a snapshot of what is committed and drop the log before
     resign 1 / shutdown 1 ask a leader to go
@@ -139,6 +141,8 @@ QUORUM_VERBS: Mapping[str, Callable[[Command], None]] = {
     "drop": drop,
     "propose": propose,
     "wipe": lambda command: command.simulation.wipe(command.node, int(command.words[1])),
+    "upgrade": lambda command: command.simulation.upgrade(command.node, int(command.words[1])),
+    "joins": lambda command: command.simulation.let_join(),
     "ask": ask,
     "show": lambda command: show(command.simulation, command.say),
 }

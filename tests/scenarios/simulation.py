@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tests.scenarios.asking import LISTENER, directory_of, endpoints_of
 from tests.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
-from tests.scenarios.telling import describe
+from tests.scenarios.telling import describe, name_of
 
 from kvorum.raft import (
     Destination,
@@ -26,6 +26,7 @@ from kvorum.raft import (
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
+from kvorum.raft.voter_changes.upgrading import KRaftVersionUpgradeError
 
 SNAPSHOT_SIZE = 2
 """A snapshot's bytes; each fetch gets one of them, so that a download takes two."""
@@ -84,6 +85,7 @@ class Simulation:
         self._say = say
         self._voter_ids: list[int] = []
         self._bootstrap_ids: list[int] = []
+        self._config = RaftConfig()
         self._next_token = 1
 
     def bring_up(self, voter_ids: Iterable[int]) -> None:
@@ -111,6 +113,26 @@ class Simulation:
         """Make a controller with an empty disk, which is no voter yet, and start it."""
         self.nodes[node_id] = Node(node_id, can_vote=True, disk=Disk(node_id))
         self.start(node_id)
+
+    def let_join(self) -> None:
+        """Let controllers that start from now on ask to become voters."""
+        self._config = RaftConfig(auto_join=True)
+
+    def upgrade(self, node_id: int, kraft_version: int) -> None:
+        """Ask a node for another kraft.version, and tell what it says."""
+        node = self.nodes[node_id]
+        if node.core is None:
+            raise ValueError(f"{node_id} is down")
+        epoch = node.core.role.epoch
+        try:
+            is_new, effects = node.core.upgrade_kraft_version(
+                self.now, epoch=epoch, kraft_version=kraft_version, validate_only=False
+            )
+        except KRaftVersionUpgradeError as error:
+            self._say(f"{node_id} refuses: {error}")
+            return
+        self._say(f"{node_id} {'agrees' if is_new else 'has that already'}")
+        self._do(node, effects)
 
     def make_old(self, node_id: int) -> None:
         """Let a node be one that does not know pre-votes."""
@@ -147,7 +169,7 @@ class Simulation:
         node = self.nodes[node_id]
         node.core = RaftCore(
             self._identity(node),
-            config=RaftConfig(),
+            config=self._config,
             log=node.disk.view(),
             history=node.disk.history(self._static_voters()),
             random=Random(self._random.random()),
@@ -305,6 +327,11 @@ class Simulation:
         assert node.core is not None
         assert isinstance(message.body, msg.Request)
         self._say(f"{message.sender}>{node.id} {describe(message.body)}")
+        if isinstance(message.body, msg.ApiVersionsRequest):
+            # Not the core answers this, but the node around it.
+            known = msg.ApiVersionsResponse((0, 1))
+            self.in_flight.append(Message(node.id, message.sender, message.number, known))
+            return
         token, self._next_token = self._next_token, self._next_token + 1
         node.tokens[token] = (message.sender, message.number)
         self._do(node, node.core.receive(self.now, token=token, request=message.body))
@@ -340,6 +367,10 @@ class Simulation:
                 self._append(node, effect.base_offset, entries)
             case fx.AppendEpochStart():
                 self._append(node, effect.base_offset, epoch_start(effect))
+            case fx.AppendVoters():
+                self._say(f"{node.id} writes the voters {voter_names(effect.voters)}")
+                entries = new_voters(effect.epoch, effect.voters, effect.kraft_version)
+                self._append(node, effect.base_offset, entries)
             case fx.AppendFetched():
                 records = node.results[effect.number].records[: effect.batch_count]
                 self._append(node, node.disk.end, list(records))
@@ -449,10 +480,22 @@ def epoch_start(effect: fx.AppendEpochStart) -> list[Entry]:
     """Return the records a leader begins its epoch with."""
     entries = [Entry(effect.epoch, f"leader {effect.leader_id}")]
     if effect.voters is not None:
-        version = effect.kraft_version
-        entries.append(Entry(effect.epoch, f"kraft.version {version}", kraft_version=version))
-        entries.append(Entry(effect.epoch, f"voters {effect.voters.ids}", voters=effect.voters))
+        entries += new_voters(effect.epoch, effect.voters, effect.kraft_version)
     return entries
+
+
+def new_voters(epoch: int, voters: VoterSet, kraft_version: int | None) -> list[Entry]:
+    """Return the records of a new voter set, and of a new kraft.version before it."""
+    entry = Entry(epoch, f"voters {voter_names(voters)}", voters=voters)
+    if kraft_version is None:
+        return [entry]
+    version = Entry(epoch, f"kraft.version {kraft_version}", kraft_version=kraft_version)
+    return [version, entry]
+
+
+def voter_names(voters: VoterSet) -> str:
+    """Return voters as the scenario files write them."""
+    return ", ".join(name_of(voter.key) for voter in voters.voters)
 
 
 def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:

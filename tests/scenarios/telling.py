@@ -27,9 +27,38 @@ def _request(body: msg.Request) -> str:
             return f"fetches byte {body.position} of snapshot {body.snapshot_id.offset}"
         case msg.DescribeQuorumRequest():
             return "asks about the quorum"
+        case _:
+            return _voter_request(body)
+
+
+def _voter_request(
+    body: msg.AddRaftVoterRequest
+    | msg.RemoveRaftVoterRequest
+    | msg.UpdateRaftVoterRequest
+    | msg.ApiVersionsRequest,
+) -> str:
+    match body:
+        case msg.AddRaftVoterRequest():
+            return f"asks to be a voter, as {_name(body.voter)}"
+        case msg.RemoveRaftVoterRequest():
+            return f"asks to remove the voter {_name(body.voter)}"
+        case msg.UpdateRaftVoterRequest():
+            versions = f"{body.kraft_version_min} to {body.kraft_version_max}"
+            places = ", ".join(one.host for one in body.endpoints)
+            return f"says that it is at {places} and knows kraft.version {versions}"
+        case msg.ApiVersionsRequest():
+            return "asks which kraft.version is known"
+
+
+def _name(key: ReplicaKey | None) -> str:
+    return "nobody" if key is None else name_of(key)
 
 
 def _response(body: msg.Response) -> str:
+    if isinstance(body, msg.AddRaftVoterResponse | msg.RemoveRaftVoterResponse):
+        return f"answers {body.error.name}: {body.message}"
+    if isinstance(body, msg.ApiVersionsResponse):
+        return f"knows kraft.version {body.kraft_versions}"
     if isinstance(body, msg.FetchResponse):
         return f"answers the fetch ({_fetch_content(body)}{_base(body)})"
     if body.error is not msg.Error.NONE:
@@ -53,7 +82,7 @@ def _fetch_content(body: msg.FetchResponse) -> str:
     return f"{len(body.batches)} records, committed {body.high_watermark}, "
 
 
-def _base(body: msg.Response) -> str:
+def _base(body: msg.LeaderAwareResponse) -> str:
     error = "" if body.error is msg.Error.NONE else f"{body.error.name}, "
     leader = "nobody" if body.leader.leader_id is None else body.leader.leader_id
     return f"{error}{leader} in {body.leader.epoch}"

@@ -17,6 +17,7 @@ from kvorum.raft.effects import Effect, Effects
 from kvorum.raft.log_view import EpochStart, LogView
 from kvorum.raft.replica import Identity
 from kvorum.raft.transitions import IllegalMoveError
+from kvorum.raft.voter_changes.upgrading import KRaftVersionUpgradeError, StaleEpochError
 from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import Voter, VoterSet
 
@@ -31,12 +32,14 @@ __all__ = [
     "EpochStart",
     "Identity",
     "IllegalMoveError",
+    "KRaftVersionUpgradeError",
     "LogView",
     "NotLeadingError",
     "OffsetAndEpoch",
     "RaftConfig",
     "RaftCore",
     "ReplicaKey",
+    "StaleEpochError",
     "Voter",
     "VoterHistory",
     "VoterSet",

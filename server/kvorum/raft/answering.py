@@ -14,7 +14,7 @@ from kvorum.raft.messages import (
     VoteResponse,
 )
 from kvorum.raft.replica import Replica
-from kvorum.raft.roles import Follower
+from kvorum.raft.roles import Follower, Prospective
 
 
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
@@ -59,7 +59,20 @@ def answer_vote(replica: Replica, now: float, request: VoteRequest) -> VoteRespo
     is_granted = replica.role.would_grant(request, is_up_to_date=is_up_to_date)
     if is_granted and not request.is_pre_vote and replica.role.voted is None:
         replica.note_vote(now, request.replica)
+    if is_granted and request.is_pre_vote:
+        _let_pass(replica, now, request.replica)
     return VoteResponse(error=Error.NONE, leader=replica.known_leader(), is_granted=is_granted)
+
+
+def _let_pass(replica: Replica, now: float, other: ReplicaKey) -> None:
+    """Leave a moment to another that may win, so that the two do not split the votes."""
+    role = replica.role
+    until = now + replica.config.precedence_ms
+    if isinstance(role, Follower) and role.is_leader_gone and not role.has_let_pass:
+        role.has_let_pass = True
+        role.fetch_deadline = max(role.fetch_deadline, until)
+    elif isinstance(role, Prospective) and other.id < replica.own.key.id:
+        role.let_pass(until)
 
 
 def _vote_error(replica: Replica, request: VoteRequest) -> Error:

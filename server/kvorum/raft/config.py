@@ -33,6 +33,12 @@ class RaftConfig:
     fetch_wait_ms_max: int = 500
     """How long the leader may hold a fetch that finds nothing new."""
 
+    auto_join: bool = False
+    """controller.quorum.auto.join.enable: a controller that is no voter asks to become one."""
+
+    caught_up_window_ms: int = 3_600_000
+    """How long ago a replica may have fetched to be taken for one that is there to vote."""
+
     observer_session_ms: int = 300_000
     """How long an observer that fell silent stays listed."""
 
@@ -41,6 +47,9 @@ class RaftConfig:
 
     succession_step_ms: int = 40
     """How long each voter lets the one before it try to replace a leader whose process is gone."""
+
+    precedence_ms: int = 150
+    """How long a voter that gave a pre-vote lets the other one try, where it would try itself."""
 
     @property
     def check_quorum_ms(self) -> int:
@@ -51,3 +60,8 @@ class RaftConfig:
     def begin_quorum_ms(self) -> int:
         """How often a leader tells silent voters that it leads."""
         return self.fetch_timeout_ms // 2
+
+    @property
+    def voter_update_ms(self) -> int:
+        """How often a follower looks whether the leader has to be told something about it."""
+        return self.fetch_timeout_ms

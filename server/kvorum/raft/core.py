@@ -27,14 +27,17 @@ from kvorum.raft.config import RaftConfig
 from kvorum.raft.effects import Answer, AppendProposal, Effects, ShutdownComplete
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import (
+    AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
     Request,
     RequestFailed,
     Response,
+    UpdateRaftVoterRequest,
     VoteRequest,
 )
 from kvorum.raft.polling import next_deadline, poll
@@ -49,6 +52,10 @@ from kvorum.raft.serving import (
     update_high_watermark,
 )
 from kvorum.raft.starting import first_role
+from kvorum.raft.voter_changes.adding import begin_adding
+from kvorum.raft.voter_changes.removing import begin_removing
+from kvorum.raft.voter_changes.updating import answer_update
+from kvorum.raft.voter_changes.upgrading import upgrade_kraft_version
 from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import VoterSet
 
@@ -120,22 +127,15 @@ class RaftCore:
     def receive(self, now: float, *, token: int, request: Request) -> Effects:
         """Take in a request; its answer comes, now or later, as an Answer to `token`."""
         replica = self._replica
-        answer: Response
         match request:
-            case VoteRequest():
-                answer = answer_vote(replica, now, request)
-            case BeginQuorumEpochRequest():
-                answer = answer_begin_quorum_epoch(replica, now, request)
-            case EndQuorumEpochRequest():
-                answer = answer_end_quorum_epoch(replica, now, request)
-            case FetchSnapshotRequest():
-                answer = answer_fetch_snapshot(replica, now, request)
-            case DescribeQuorumRequest():
-                answer = answer_describe_quorum(replica, now)
             case FetchRequest():
                 serve_fetch(replica, now, token, request)
-                return self._finish(now)
-        replica.outbox.add(Answer(token, answer))
+            case AddRaftVoterRequest():
+                begin_adding(replica, now, token=token, request=request)
+            case RemoveRaftVoterRequest():
+                begin_removing(replica, now, token=token, request=request)
+            case _:
+                replica.outbox.add(Answer(token, _answer(replica, now, request)))
         return self._finish(now)
 
     def forget(self, token: int) -> None:
@@ -162,6 +162,23 @@ class RaftCore:
         replica.outbox.add(AppendProposal(base_offset, epoch, count))
         answer_parked(replica, replica.parked.take_reached_by(replica.log.end_offset))
         return base_offset, self._finish(now)
+
+    def upgrade_kraft_version(
+        self, now: float, *, epoch: int, kraft_version: int, validate_only: bool
+    ) -> tuple[bool, Effects]:
+        """Begin to work at another kraft.version; with `validate_only` only look whether it can be.
+
+        The result is False where it is in force already; else it is once what was appended is
+        committed. Raises KRaftVersionUpgradeError and StaleEpochError.
+        """
+        is_new = upgrade_kraft_version(
+            self._replica,
+            now,
+            epoch=epoch,
+            kraft_version=kraft_version,
+            validate_only=validate_only,
+        )
+        return is_new, self._finish(now)
 
     def log_durable(self, now: float, end_offset: int) -> Effects:
         """Note that the log would survive a power cut below `end_offset`."""
@@ -248,3 +265,22 @@ class RaftCore:
             self._has_said_shutdown_is_complete = True
             replica.outbox.add(ShutdownComplete())
         return replica.outbox.take()
+
+
+def _answer(replica: Replica, now: float, request: Request) -> Response:
+    """Answer what is answered at once."""
+    match request:
+        case VoteRequest():
+            return answer_vote(replica, now, request)
+        case BeginQuorumEpochRequest():
+            return answer_begin_quorum_epoch(replica, now, request)
+        case EndQuorumEpochRequest():
+            return answer_end_quorum_epoch(replica, now, request)
+        case FetchSnapshotRequest():
+            return answer_fetch_snapshot(replica, now, request)
+        case DescribeQuorumRequest():
+            return answer_describe_quorum(replica, now)
+        case UpdateRaftVoterRequest():
+            return answer_update(replica, now, request)
+        case _:
+            raise TypeError(f"{request} is not for a replica")

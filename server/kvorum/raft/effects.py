@@ -61,6 +61,15 @@ class AppendEpochStart(NamedTuple):
     voters: VoterSet | None
 
 
+class AppendVoters(NamedTuple):
+    """Append a control batch of KRAFT_VERSION, where that is given, and KRAFT_VOTERS."""
+
+    base_offset: int
+    epoch: int
+    voters: VoterSet
+    kraft_version: int | None = None
+
+
 class AppendFetched(NamedTuple):
     """Append the first `batch_count` batches of the response under `number`."""
 
@@ -137,6 +146,7 @@ Effect: TypeAlias = (
     | Answer
     | AppendProposal
     | AppendEpochStart
+    | AppendVoters
     | AppendFetched
     | TruncateLog
     | BeginDownload

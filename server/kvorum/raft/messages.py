@@ -20,13 +20,18 @@ class Error(IntEnum):
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
     NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
     BROKER_NOT_AVAILABLE = 8
+    UNSUPPORTED_VERSION = 35
     INVALID_REQUEST = 42
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
+    INCONSISTENT_CLUSTER_ID = 104
     INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
     UNKNOWN_SERVER_ERROR = -1
 
 
@@ -187,6 +192,73 @@ class DescribeQuorumResponse(NamedTuple):
     voter_endpoints: VoterSet = NO_VOTERS
 
 
+class AddRaftVoterRequest(NamedTuple):
+    """Ask the leader to make a replica a voter; `voter` is None where it is not said who.
+
+    The answer comes when the change is committed, or, without `acks_when_committed`, when it is
+    appended.
+    """
+
+    voter: ReplicaKey | None
+    endpoints: Endpoints
+    acks_when_committed: bool = True
+
+
+class AddRaftVoterResponse(NamedTuple):
+    """Say what came of it; `message` is Kafka's text."""
+
+    error: Error
+    message: str | None = None
+
+
+class RemoveRaftVoterRequest(NamedTuple):
+    """Ask the leader that a replica be no voter any more; None where it is not said which."""
+
+    voter: ReplicaKey | None
+
+
+class RemoveRaftVoterResponse(NamedTuple):
+    """Say what came of it, once it is committed; `message` is Kafka's text."""
+
+    error: Error
+    message: str | None = None
+
+
+class UpdateRaftVoterRequest(NamedTuple):
+    """Tell the leader of `epoch` where a voter listens, and which kraft.versions it can work at.
+
+    `is_for_this_cluster` is left to the core, because even the refusal tells who leads.
+    """
+
+    epoch: int
+    voter: ReplicaKey | None
+    endpoints: Endpoints
+    kraft_version_min: int
+    kraft_version_max: int
+    is_for_this_cluster: bool = True
+
+
+class UpdateRaftVoterResponse(NamedTuple):
+    """Say whether that was noted."""
+
+    error: Error
+    leader: KnownLeader
+
+
+class ApiVersionsRequest(NamedTuple):
+    """Ask a node that is to become a voter which kraft.versions it can work at."""
+
+
+class ApiVersionsResponse(NamedTuple):
+    """The kraft.versions a node can work at, lowest and highest; None where it does not say.
+
+    `error_name` is Kafka's name of what went wrong.
+    """
+
+    kraft_versions: tuple[int, int] | None = None
+    error_name: str | None = None
+
+
 class RequestFailed(NamedTuple):
     """No response came: the peer cannot be reached, broke off, or refused the whole request.
 
@@ -206,12 +278,20 @@ Request: TypeAlias = (
     | FetchRequest
     | FetchSnapshotRequest
     | DescribeQuorumRequest
+    | AddRaftVoterRequest
+    | RemoveRaftVoterRequest
+    | UpdateRaftVoterRequest
+    | ApiVersionsRequest
 )
-Response: TypeAlias = (
+LeaderAwareResponse: TypeAlias = (
     VoteResponse
     | BeginQuorumEpochResponse
     | EndQuorumEpochResponse
     | FetchResponse
     | FetchSnapshotResponse
     | DescribeQuorumResponse
+    | UpdateRaftVoterResponse
+)
+Response: TypeAlias = (
+    LeaderAwareResponse | AddRaftVoterResponse | RemoveRaftVoterResponse | ApiVersionsResponse
 )

@@ -23,6 +23,9 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.serving import answer_parked
+from kvorum.raft.voter_changes.checks import RECONFIGURABLE_KRAFT_VERSION
+from kvorum.raft.voter_changes.ending import change_deadline, poll_change
+from kvorum.raft.voter_changes.reporting import is_reporter, report
 from kvorum.raft.voter_set import VoterSet
 
 
@@ -30,6 +33,7 @@ def poll(replica: Replica, now: float) -> None:
     """Do everything that is due; afterwards nothing is, before `next_deadline`."""
     replica.peers.expire(now)
     answer_parked(replica, replica.parked.take_expired(now))
+    poll_change(replica, now)
     is_settled = False
     while not is_settled:
         role = replica.role
@@ -49,6 +53,7 @@ def poll(replica: Replica, now: float) -> None:
             case _:
                 raise TypeError(f"{role} is no role")
         is_settled = replica.role is role
+    poll_change(replica, now)
 
 
 def next_deadline(replica: Replica) -> float:
@@ -57,7 +62,15 @@ def next_deadline(replica: Replica) -> float:
     deadline = role.deadline
     if isinstance(role, Leader) and len(replica.voters.others(role.own_key)) > 0:
         deadline = min(role.check_quorum_deadline, role.next_begin_quorum)
-    return min(deadline, replica.peers.deadline, replica.parked.deadline)
+    if isinstance(role, Follower):
+        deadline = min(deadline, _report_deadline(replica, role))
+    return min(deadline, replica.peers.deadline, replica.parked.deadline, change_deadline(replica))
+
+
+def _report_deadline(replica: Replica, role: Follower) -> float:
+    """Return when there may be something to tell the leader; a busy one wakes us by itself."""
+    is_free = not replica.is_installing and replica.peers.is_ready(role.following_id)
+    return role.report_deadline if is_free and is_reporter(replica) else NEVER
 
 
 def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
@@ -72,12 +85,23 @@ def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
 
 
 def _poll_prospective(replica: Replica, now: float, role: Prospective) -> None:
-    if role.tally.is_granted and role.epoch <= EPOCH_MAX:
+    lets_pass = role.lets_pass(now)
+    if role.tally.is_granted and not lets_pass and may_campaign(replica):
         replica.become_candidate(now)
     elif role.tally.is_rejected or role.election_deadline <= now:
         replica.leave_prospective(now)
     else:
         _ask_for_votes(replica, now, role)
+
+
+def may_campaign(replica: Replica) -> bool:
+    """Tell whether to begin an epoch: there must be one left, and the log's end be durable.
+
+    A candidate says how long its log is. Votes that it was given for records which a power cut
+    takes away would still count after it.
+    """
+    log = replica.log
+    return replica.role.epoch <= EPOCH_MAX and log.durable_end_offset == log.end_offset
 
 
 def _poll_candidate(replica: Replica, now: float, role: Candidate) -> None:
@@ -118,6 +142,8 @@ def become_leader(replica: Replica, now: float, candidate: Candidate) -> None:
     replica.move(leader)
     voters = _voters_to_write(replica)
     version = replica.history.kraft_version
+    if version < RECONFIGURABLE_KRAFT_VERSION:
+        leader.volatile_voters = replica.voters.with_voter(replica.own.as_voter)
     voter_ids = replica.voters.ids
     base_offset = replica.log.append(epoch=leader.epoch, count=1 if voters is None else 3)
     if voters is not None:
@@ -139,10 +165,10 @@ def become_leader(replica: Replica, now: float, candidate: Candidate) -> None:
 def _voters_to_write(replica: Replica) -> VoterSet | None:
     """Return the voter set where the log does not hold it yet, or not as this replica is now."""
     history, own = replica.history, replica.own.as_voter
-    if history.kraft_version < 1:
+    if history.kraft_version < RECONFIGURABLE_KRAFT_VERSION:
         return None
     current = history.voters.by_id(own.key.id)
-    if current is not None and current != own:
+    if current is not None and not current.says_same_as(own):
         return history.voters.with_voter(own)
     is_from_bootstrap = history.voters_offset is not None and history.voters_offset < 0
     return history.voters if is_from_bootstrap else None
@@ -150,7 +176,8 @@ def _voters_to_write(replica: Replica) -> VoterSet | None:
 
 def _poll_leader(replica: Replica, now: float, role: Leader) -> None:
     others = replica.voters.others(role.own_key)
-    if others and role.check_quorum_deadline <= now:
+    is_removed = replica.are_voters_committed and not replica.is_voter
+    if is_removed or (others and role.check_quorum_deadline <= now):
         replica.become_resigned(now, is_shutdown=False)
         return
     if role.next_begin_quorum > now:
@@ -196,6 +223,8 @@ def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
             return
         role.is_leader_silent = True
         role.fetch_deadline = NEVER
+    if _report(replica, now, role):
+        return
     log, download = replica.log, role.download
     if log.durable_end_offset < log.end_offset:
         # A fetch would tell the leader that these records are stored.
@@ -209,6 +238,21 @@ def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
         _fetch_from_anyone(replica, now)
     else:
         _send_if_ready(replica, now, leader, _fetch_request(replica))
+
+
+def _report(replica: Replica, now: float, role: Follower) -> bool:
+    """Tell the leader what it lacks, once a period; return whether that comes before fetching."""
+    if role.report_deadline > now or not is_reporter(replica):
+        return False
+    request, leader = report(replica, role), replica.leader_destination()
+    is_lost = leader is None or role.is_leader_silent or replica.peers.is_backing_off(leader.id)
+    if request is None or leader is None or is_lost:
+        role.report_deadline = now + replica.config.voter_update_ms
+        return False
+    if replica.peers.is_ready(leader.id):
+        role.report_deadline = now + replica.config.voter_update_ms
+        replica.send(now, leader, request)
+    return True
 
 
 def _fetch_part(replica: Replica, now: float, role: Follower) -> None:

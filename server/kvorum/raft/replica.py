@@ -32,6 +32,7 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import check_move
+from kvorum.raft.voter_changes.pending import PendingChange
 from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
 from kvorum.raft.votes import VoteTally
@@ -87,6 +88,10 @@ class Replica:
         self.is_shutting_down = False
         # A fetched snapshot is taking the place of the log, which must not change meanwhile.
         self.is_installing = False
+        # The change of the voters that this replica makes as their leader.
+        self.change: PendingChange | None = None
+        # Whether this replica has, since its start, been a voter that the log commits to.
+        self.has_been_voter = False
         self._written: ElectionRecord | None = None
 
     @property
@@ -103,6 +108,12 @@ class Replica:
     def is_only_voter(self) -> bool:
         """Whether this replica is a majority by itself."""
         return self.own.can_vote and self.voters.is_only_voter(self.own.key)
+
+    @property
+    def are_voters_committed(self) -> bool:
+        """Whether the record is committed that the current voters come from."""
+        offset, known = self.history.voters_offset, self.high_watermark
+        return offset is not None and known is not None and offset < known
 
     def known_leader(self) -> KnownLeader:
         """Return what every answer tells of epoch and leader."""
@@ -210,6 +221,7 @@ class Replica:
                 leader_id=leader_id,
                 leader_endpoints=endpoints,
                 fetch_deadline=now + self.config.fetch_timeout_ms,
+                report_deadline=now + self.config.voter_update_ms,
                 voted=self.role.voted if is_same else None,
             )
         )
@@ -300,4 +312,6 @@ class Replica:
             return False
         self.high_watermark = offset
         self.outbox.add(Committed(offset))
+        if self.is_voter and self.are_voters_committed:
+            self.has_been_voter = True
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvorum.raft.answering import learn_leader
-from kvorum.raft.basics import EPOCH_MAX, Destination, OffsetAndEpoch
+from kvorum.raft.basics import Destination, OffsetAndEpoch
 from kvorum.raft.effects import (
     AppendDownload,
     AppendFetched,
@@ -14,19 +14,29 @@ from kvorum.raft.effects import (
 )
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import (
+    AddRaftVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BatchSummary,
     EndQuorumEpochResponse,
     Error,
     FetchResponse,
     FetchSnapshotResponse,
+    LeaderAwareResponse,
+    RemoveRaftVoterResponse,
     RequestFailed,
     Response,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
 from kvorum.raft.peers import Sent
+from kvorum.raft.polling import may_campaign
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Candidate, Download, Follower, Prospective, Resigned
+from kvorum.raft.voter_changes.adding import take_kraft_versions
+from kvorum.raft.voter_changes.reporting import is_settled
 
 
 def handle_response(
@@ -36,29 +46,63 @@ def handle_response(
     sent = replica.peers.answered(number)
     if sent is None:
         return
-    if isinstance(response, RequestFailed):
+    if isinstance(response, RequestFailed | ApiVersionsResponse) and isinstance(
+        sent.request, ApiVersionsRequest
+    ):
+        node_id = sent.destination.id
+        problem = take_kraft_versions(replica, now, node_id=node_id, response=response)
+        if problem is not None:
+            replica.refuse(now, sent.destination, problem)
+    elif isinstance(response, RequestFailed):
         _handle_failure(replica, now, sent, response)
-        return
+    elif isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        if not is_settled(response):
+            replica.refuse(now, sent.destination, _problem_with(response))
+    elif not isinstance(response, ApiVersionsResponse):
+        _handle_leader_aware(replica, now, number, sent, response)
+
+
+def _problem_with(response: Response) -> str:
+    """Return a response's error in words."""
+    assert not isinstance(response, ApiVersionsResponse)
+    return f"{type(response).__name__} with error {response.error.name}"
+
+
+def _handle_leader_aware(
+    replica: Replica, now: float, number: int, sent: Sent, response: LeaderAwareResponse
+) -> None:
     epoch_before = replica.role.epoch
     is_news = learn_leader(replica, now, response.leader)
     if replica.role.epoch != epoch_before:
         return
     if isinstance(response, FetchSnapshotResponse) and _is_snapshot_gone(response):
         _restart_fetching(replica, now)
-    elif response.error is not Error.NONE or response.leader.epoch < epoch_before:
+    elif not _is_good(response) or response.leader.epoch < epoch_before:
         if not is_news:
-            reason = f"{type(response).__name__} with error {response.error.name}"
-            replica.refuse(now, sent.destination, reason)
+            replica.refuse(now, sent.destination, _problem_with(response))
     else:
         _handle_content(replica, now, number, sent, response)
 
 
+def _is_good(response: LeaderAwareResponse) -> bool:
+    """Tell whether a response is one to go on with."""
+    if isinstance(response, UpdateRaftVoterResponse):
+        # A leader from before kraft.version could rise has no use for it, and need not be told.
+        return response.error in {Error.NONE, Error.UNSUPPORTED_VERSION}
+    return response.error is Error.NONE
+
+
 def _handle_failure(replica: Replica, now: float, sent: Sent, failure: RequestFailed) -> None:
     is_pre_vote = isinstance(sent.request, VoteRequest) and sent.request.is_pre_vote
-    is_prospective = isinstance(replica.role, Prospective) and replica.role.epoch <= EPOCH_MAX
-    if failure.lacks_version and is_pre_vote and is_prospective:
+    role = replica.role
+    is_nominee = isinstance(role, Prospective) and may_campaign(replica)
+    if failure.lacks_version and is_pre_vote and is_nominee:
         # A voter from before pre-votes can only be asked in a real election.
         replica.become_candidate(now)
+        return
+    is_update = isinstance(sent.request, UpdateRaftVoterRequest)
+    if failure.lacks_version and is_update and isinstance(role, Follower):
+        role.has_updated_leader = True
         return
     if failure.is_peer_gone and replica.is_voter:
         _note_peer_gone(replica, now, sent.destination)
@@ -95,7 +139,7 @@ def _succession_wait_ms(replica: Replica, role: Follower) -> float:
 
 
 def _handle_content(
-    replica: Replica, now: float, number: int, sent: Sent, response: Response
+    replica: Replica, now: float, number: int, sent: Sent, response: LeaderAwareResponse
 ) -> None:
     role = replica.role
     match response:
@@ -113,6 +157,9 @@ def _handle_content(
             _note_leader_lives(replica, now, role)
             if problem is not None:
                 replica.refuse(now, sent.destination, problem)
+        case UpdateRaftVoterResponse() if isinstance(role, Follower):
+            role.has_updated_leader = True
+            _note_leader_lives(replica, now, role)
         case FetchResponse() | FetchSnapshotResponse():
             # The responder leads, it says, but not so that it could be followed.
             replica.refuse(now, sent.destination, "a fetch was answered by nobody's leader")
@@ -123,7 +170,7 @@ def _handle_content(
 def _note_leader_lives(replica: Replica, now: float, role: Follower) -> None:
     role.has_fetched = True
     role.is_leader_silent = False
-    role.is_leader_gone = False
+    role.is_leader_gone = role.has_let_pass = False
     role.fetch_deadline = now + replica.config.fetch_timeout_ms
 
 

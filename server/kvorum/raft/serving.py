@@ -82,20 +82,20 @@ def _fetch_error(replica: Replica, request: FetchRequest) -> Error:
     position = request.position
     if request.max_wait_ms < 0 or position.offset < 0 or not 0 <= position.epoch <= request.epoch:
         return Error.INVALID_REQUEST
-    error = _leader_error(replica, request.epoch)
+    error = leader_error(replica, request.epoch)
     is_own = request.replica is not None and request.replica.id == replica.own.key.id
     return Error.UNKNOWN_SERVER_ERROR if error is Error.NONE and is_own else error
 
 
-def _leader_error(replica: Replica, epoch: int) -> Error:
+def leader_error(replica: Replica, epoch: int) -> Error:
     """Return why a request to the leader of `epoch` cannot be answered here."""
     if epoch < replica.role.epoch:
         return Error.FENCED_LEADER_EPOCH
     if epoch > replica.role.epoch:
         return Error.UNKNOWN_LEADER_EPOCH
-    if replica.is_shutting_down:
-        return Error.BROKER_NOT_AVAILABLE
-    return Error.NONE if isinstance(replica.role, Leader) else Error.NOT_LEADER_OR_FOLLOWER
+    if not isinstance(replica.role, Leader):
+        return Error.NOT_LEADER_OR_FOLLOWER
+    return Error.BROKER_NOT_AVAILABLE if replica.is_shutting_down else Error.NONE
 
 
 def _note_fetch(
@@ -148,7 +148,7 @@ def answer_fetch_snapshot(
     replica: Replica, now: float, request: FetchSnapshotRequest
 ) -> FetchSnapshotResponse:
     """Let the shell read a part of a snapshot."""
-    error = _leader_error(replica, request.epoch)
+    error = leader_error(replica, request.epoch)
     known = request.snapshot_id in replica.log.snapshots
     if error is Error.NONE and (not known or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID):
         error = Error.SNAPSHOT_NOT_FOUND

@@ -36,6 +36,7 @@ def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> R
             leader_id=record.leader_id,
             leader_endpoints=endpoints,
             fetch_deadline=now + replica.config.fetch_timeout_ms,
+            report_deadline=now + replica.config.voter_update_ms,
             voted=record.voted,
         )
     return Unattached(

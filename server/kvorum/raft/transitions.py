@@ -49,7 +49,9 @@ def check_move(old: Role, new: Role, *, own_id: int, is_voter: bool, is_only_vot
     """Raise IllegalMoveError unless a replica may move from `old` to `new`."""
     if new.name not in ALLOWED_MOVES[old.name]:
         raise _illegal(old, new, "there is no such move")
-    if not is_voter and new.name not in OBSERVER_ROLES:
+    # A leader that has removed itself resigns like any other.
+    is_going = new.name is RoleName.RESIGNED
+    if not is_voter and new.name not in OBSERVER_ROLES and not is_going:
         raise _illegal(old, new, "an observer takes no part in elections")
     if new.name is RoleName.CANDIDATE and new.epoch != old.epoch + 1:
         raise _illegal(old, new, "a candidate begins the next epoch")

@@ -27,6 +27,15 @@ class Voter:
             return False
         return self.key.directory_id is None or self.key.directory_id == key.directory_id
 
+    def says_same_as(self, other: Voter) -> bool:
+        """Tell whether two entries say the same; the order of the endpoints says nothing."""
+        same_range = (self.kraft_version_min, self.kraft_version_max) == (
+            other.kraft_version_min,
+            other.kraft_version_max,
+        )
+        same_endpoints = frozenset(self.endpoints) == frozenset(other.endpoints)
+        return self.key == other.key and same_range and same_endpoints
+
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:

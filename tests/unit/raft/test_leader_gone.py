@@ -76,6 +76,14 @@ class DrivenVoter:
         number = self.sent[-1].number
         self.do(self.core.receive_response(self.now, number=number, response=response))
 
+    def grant_all(self) -> None:
+        """Give it every vote that it has asked for."""
+        leader = msg.KnownLeader(self.core.role.epoch, None, ())
+        granted = msg.VoteResponse(error=msg.Error.NONE, leader=leader, is_granted=True)
+        for send in list(self.sent):
+            if isinstance(send.request, msg.VoteRequest):
+                self.do(self.core.receive_response(self.now, number=send.number, response=granted))
+
     def fetch_something(self) -> None:
         leader = msg.KnownLeader(EPOCH, LEADER_ID, endpoints_of(LEADER_ID))
         self.respond(msg.FetchResponse(error=msg.Error.NONE, leader=leader, high_watermark=0))
@@ -94,10 +102,10 @@ class DrivenVoter:
                 self.respond(GONE)
         return self.now - started
 
-    def gives_pre_vote(self) -> bool:
+    def gives_pre_vote(self, candidate_id: int = 3) -> bool:
         request = msg.VoteRequest(
             epoch=EPOCH,
-            replica=ReplicaKey(3, b"\x03" * 16),
+            replica=ReplicaKey(candidate_id, b"\x03" * 16),
             voter=None,
             log_end=OffsetAndEpoch(0, 0),
             is_pre_vote=True,
@@ -162,8 +170,43 @@ def test_a_leader_may_go_twice() -> None:
     one.advance(CONFIG.retry_backoff_ms)
     one.fetch_something()
     one.respond(GONE)
-    assert one.gives_pre_vote()
     assert one.until_campaign() < 2 * CONFIG.succession_step_ms
+
+
+def test_who_gave_a_pre_vote_lets_the_other_try_but_once() -> None:
+    one = follower(2)
+    one.respond(GONE)
+    assert one.gives_pre_vote()
+    one.advance(CONFIG.precedence_ms - 1)
+    assert one.core.role.name is RoleName.FOLLOWER
+    assert one.gives_pre_vote()
+    one.advance(1)
+    assert one.core.role.name is RoleName.PROSPECTIVE
+
+
+@pytest.mark.parametrize(("other_id", "role"), [(2, RoleName.PROSPECTIVE), (5, RoleName.CANDIDATE)])
+def test_of_two_that_begin_together_the_lower_id_goes_first(other_id: int, role: RoleName) -> None:
+    one = follower(4, voter_count=5)
+    one.respond(GONE)
+    one.until_campaign()
+    assert one.gives_pre_vote(other_id)
+    one.grant_all()
+    assert one.core.role.name is role
+    assert one.core.next_deadline > one.now
+    assert one.gives_pre_vote(other_id)
+    one.advance(CONFIG.precedence_ms)
+    assert one.core.role.name is RoleName.CANDIDATE
+
+
+def test_letting_pass_does_not_hold_up_a_round_that_is_lost() -> None:
+    one = follower(4, voter_count=5)
+    one.respond(GONE)
+    one.until_campaign()
+    assert one.gives_pre_vote(2)
+    one.advance(CONFIG.precedence_ms)
+    assert one.core.next_deadline > one.now
+    one.grant_all()
+    assert one.core.role.name is RoleName.CANDIDATE
 
 
 def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:

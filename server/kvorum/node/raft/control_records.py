@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kvorum.node.raft.translation.common import directory_id_of, replica_key
 from kvorum.raft.basics import Endpoint
-from kvorum.raft.effects import AppendEpochStart
+from kvorum.raft.effects import AppendEpochStart, AppendVoters
 from kvorum.raft.messages import BatchSummary
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.wire.errors import CorruptBatchError
@@ -89,6 +89,13 @@ def quorum_controls(batch: RecordBatch) -> QuorumControls:
     return QuorumControls(tuple(voters), tuple(versions))
 
 
+def control_batch(effect: AppendEpochStart | AppendVoters, *, timestamp_ms: int) -> bytes:
+    """Return the control batch that the core wants appended."""
+    if isinstance(effect, AppendVoters):
+        return voters_batch(effect, timestamp_ms=timestamp_ms)
+    return epoch_start_batch(effect, timestamp_ms=timestamp_ms)
+
+
 def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
     """Return the control batch that begins a leader's epoch."""
     leader_change = LeaderChangeMessage(
@@ -105,6 +112,17 @@ def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
         base_offset=start.base_offset,
         epoch=start.epoch,
         timestamp_ms=timestamp_ms,
+    )
+
+
+def voters_batch(change: AppendVoters, *, timestamp_ms: int) -> bytes:
+    """Return the control batch that changes the voters, or kraft.version with them."""
+    voters = ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(change.voters))
+    controls = [voters]
+    if change.kraft_version is not None:
+        controls = quorum_control_records(change.kraft_version, change.voters)
+    return build_control_batch(
+        controls, base_offset=change.base_offset, epoch=change.epoch, timestamp_ms=timestamp_ms
     )
 
 

@@ -1,20 +1,21 @@
 """Does what the core says, step by step: persist, append, send, answer, tell.
 
 Effects wait in one queue. A write of the election record, or the installation of a snapshot, runs
-in a thread, and what is behind it in the queue waits for it; the event loop does not. The log is
-made durable in a thread too, one sync at a time: what is appended meanwhile shares the next one.
+beside it, and what is behind it in the queue waits for it; nothing else does. The log is made
+durable beside it too, one sync at a time: what is appended meanwhile shares the next one.
+
+The driver does not know where it runs: time, turns and threads are a `Runtime`'s, the ways to
+others are `Links`. So it is the same one in a process and in a simulation.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 
 from kvorum.node.raft.applier import Applier, SnapshotReady
-from kvorum.node.raft.control_records import FetchedRecords, epoch_start_batch
+from kvorum.node.raft.control_records import FetchedRecords, control_batch
 from kvorum.node.raft.directory import (
     OpenedDirectory,
     snapshot_controls,
@@ -24,8 +25,8 @@ from kvorum.node.raft.directory import (
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
-from kvorum.node.raft.peer_links import PeerLinks, PeerResult
-from kvorum.node.raft.settings import Clock, RaftSettings
+from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.runtime import Connect, Runtime, Timer
 from kvorum.node.raft.snapshot_files import check_and_freeze
 from kvorum.raft import OffsetAndEpoch, RaftCore
 from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
@@ -35,6 +36,7 @@ from kvorum.raft.effects import (
     AppendEpochStart,
     AppendFetched,
     AppendProposal,
+    AppendVoters,
     BeginDownload,
     Committed,
     DropDownload,
@@ -63,32 +65,30 @@ class Driver:
 
     def __init__(
         self,
-        settings: RaftSettings,
         *,
         core: RaftCore,
         opened: OpenedDirectory,
         listener: RaftListener,
-        clock: Clock,
+        runtime: Runtime,
+        connect: Connect,
     ) -> None:
         self.core = core
         self.log = opened.log
         self.applier = Applier(opened.log, listener)
         self.inbound = InboundRequests(opened.log)
-        self.shutdown_complete = asyncio.Event()
+        self.on_shutdown_complete: Callable[[], None] = lambda: None
         self.failure: Exception | None = None
-        self.executor = ThreadPoolExecutor(2, f"raft-{settings.node_id}")
         self._election_file = opened.election_file
         self._listener = listener
-        self._clock = clock
-        self._links = PeerLinks(settings, clock=clock, on_result=self._on_result)
-        self._loop = asyncio.get_running_loop()
+        self._runtime = runtime
+        self._links = connect(self._on_result)
         self._queue: deque[Effect | WriteElection] = deque()
         self._proposals: dict[int, Sequence[bytes]] = {}
         self._results: dict[int, PeerResult] = {}
         self._download: RawSnapshotWriter | None = None
-        self._barrier: asyncio.Task[None] | None = None
-        self._flush: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._is_blocked = False
+        self._is_flushing = False
+        self._timer: Timer | None = None
         self._timer_at = float("inf")
         self._is_pumping = False
         self._is_closed = False
@@ -96,7 +96,7 @@ class Driver:
 
     def now(self) -> float:
         """Return the time the core goes by."""
-        return self._clock.monotonic_ms()
+        return self._runtime.monotonic_ms()
 
     def begin(self, effects: Effects) -> None:
         """Tell the listener the latest snapshot, and do the first effects."""
@@ -129,23 +129,18 @@ class Driver:
         self.run(effects)
         return base_offset
 
-    async def close(self) -> None:
-        """Stop, and leave the directory clean."""
+    def stop(self) -> None:
+        """Do nothing any more; requests that wait are failed."""
         self._is_closed = True
         self._stop_timer()
         self.inbound.fail_all(RaftStoppedError("the replica is being closed"))
-        await self._links.close()
-        for task in (self._barrier, self._flush):
-            if task is not None:
-                await asyncio.gather(task, return_exceptions=True)
+
+    def leave(self) -> None:
+        """Give up what is unfinished; nothing blocking may be under way any more."""
         if self._download is not None:
             self._download.abort()
         if self.failure is None:
             self.applier.stop()
-        try:
-            await self._loop.run_in_executor(self.executor, self.log.close)
-        finally:
-            self.executor.shutdown(wait=False)
 
     def fail(self, error: Exception) -> None:
         """Stop for good because of `error`: the disk, the listener, or an invariant failed."""
@@ -158,7 +153,7 @@ class Driver:
         self._stop_timer()
         self._queue.clear()
         self.inbound.fail_all(RaftStoppedError(f"the replica has stopped: {error}"))
-        self.shutdown_complete.set()
+        self.on_shutdown_complete()
         self._listener.on_failure(error)
 
     @property
@@ -172,7 +167,7 @@ class Driver:
             return
         self._is_pumping = True
         try:
-            while self._barrier is None and self._do_next():
+            while not self._is_blocked and self._do_next():
                 pass
         except Exception as error:  # noqa: BLE001 - whatever it is, the replica must not go on
             self.fail(error)
@@ -186,9 +181,9 @@ class Driver:
         if self._queue:
             effect = self._queue.popleft()
             if isinstance(effect, WriteElection):
-                self._barrier = self._start(self._write_election(effect))
+                self._write_election(effect)
             elif isinstance(effect, InstallDownload):
-                self._barrier = self._start(self._install(effect.snapshot_id))
+                self._install(effect.snapshot_id)
             else:
                 self._do(effect)
             return True
@@ -197,7 +192,7 @@ class Driver:
         self.applier.step()
         if self.applier.has_work and not self._queue:
             # A long way to go: let others have their turn.
-            self._loop.call_soon(self._pump)
+            self._runtime.call_soon(self._pump)
             return False
         return True
 
@@ -206,12 +201,11 @@ class Driver:
             case Send():
                 self._links.send(effect)
             case Answer():
-                self.inbound.answer(effect, now_ms=self._clock.wall_ms())
+                self.inbound.answer(effect, now_ms=self._runtime.wall_ms())
             case AppendProposal():
                 self._append_proposal(effect)
-            case AppendEpochStart():
-                batch = epoch_start_batch(effect, timestamp_ms=self._clock.wall_ms())
-                self._append(batch)
+            case AppendEpochStart() | AppendVoters():
+                self._append(control_batch(effect, timestamp_ms=self._runtime.wall_ms()))
             case AppendFetched():
                 self._append(self._fetched(effect.number).first(effect.batch_count))
             case TruncateLog():
@@ -219,7 +213,7 @@ class Driver:
             case Committed() | LeadershipGained() | LeadershipLost() | LeaderChanged():
                 self.applier.add(effect)
             case ShutdownComplete():
-                self.shutdown_complete.set()
+                self.on_shutdown_complete()
             case PeerRefused():
                 self._note_refusal(effect)
             case _:
@@ -246,7 +240,7 @@ class Driver:
 
     def _append_proposal(self, effect: AppendProposal) -> None:
         values = self._proposals.pop(effect.base_offset)
-        now_ms = self._clock.wall_ms()
+        now_ms = self._runtime.wall_ms()
         batch = build_data_batch(
             values, base_offset=effect.base_offset, epoch=effect.epoch, timestamp_ms=now_ms
         )
@@ -271,12 +265,12 @@ class Driver:
 
     def _append(self, batches: bytes | memoryview) -> None:
         self.log.append(batches)
-        if self._flush is None:
-            self._flush = self._start(self._flush_until_durable())
+        if not self._is_flushing:
+            self._flush()
 
     def _truncate(self, end_offset: int) -> None:
         self.applier.forget_from(end_offset)
-        reached = self.log.truncate_to(end_offset, now_ms=self._clock.wall_ms())
+        reached = self.log.truncate_to(end_offset, now_ms=self._runtime.wall_ms())
         if reached != end_offset:
             self.run(self.core.log_truncated(self.now(), reached))
 
@@ -305,52 +299,57 @@ class Driver:
 
         self.call(take_in)
 
-    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run something in the background; its failure is the replica's."""
+    def _write_election(self, write: WriteElection) -> None:
+        self._is_blocked = True
+        self._runtime.run_blocking(
+            lambda: write_election(self._election_file, write), self._election_written
+        )
 
-        async def guarded() -> None:
-            try:
-                await work
-            except Exception as error:  # noqa: BLE001 - as above
-                self.fail(error)
-
-        return self._loop.create_task(guarded())
-
-    async def _write_election(self, write: WriteElection) -> None:
-        await self._in_thread(lambda: write_election(self._election_file, write))
-        self._barrier = None
+    def _election_written(self, error: Exception | None) -> None:
+        self._is_blocked = False
+        if error is not None:
+            self.fail(error)
         self._pump()
 
-    async def _flush_until_durable(self) -> None:
-        """Make the log durable, again and again while something was appended meanwhile."""
-        try:
-            while self.log.durable_offset < self.log.end_offset and not self.is_stopped:
-                await self._in_thread(self.log.flush)
-                if self.is_stopped:
-                    return
-                # The log may have been truncated meanwhile: what it says now is what counts.
-                self.run(self.core.log_durable(self.now(), self.log.durable_offset))
-        finally:
-            self._flush = None
+    def _flush(self) -> None:
+        self._is_flushing = True
+        self._runtime.run_blocking(self.log.flush, self._flushed)
 
-    async def _install(self, snapshot_id: OffsetAndEpoch) -> None:
+    def _flushed(self, error: Exception | None) -> None:
+        """Tell the core what is durable; go on while something was appended meanwhile."""
+        self._is_flushing = False
+        if error is not None:
+            self.fail(error)
+        if self.is_stopped:
+            return
+        # The log may have been truncated meanwhile: what it says now is what counts.
+        self.call(lambda: self.core.log_durable(self.now(), self.log.durable_offset))
+        is_done = self._is_flushing or self.is_stopped
+        if self.log.durable_offset < self.log.end_offset and not is_done:
+            self._flush()
+
+    def _install(self, snapshot_id: OffsetAndEpoch) -> None:
         """Let a fetched snapshot take the place of the log, if it is one."""
         writer, self._download = self._download, None
-        try:
-            if writer is None:
-                raise CorruptSnapshotError("there is no snapshot being fetched")
-            fetched = writer
-            await self._in_thread(lambda: check_and_freeze(fetched))
-        except CorruptSnapshotError as error:
+        if writer is None:
+            raise TypeError("there is no snapshot being fetched")
+        self._is_blocked = True
+        self._runtime.run_blocking(
+            lambda: check_and_freeze(writer), lambda error: self._installed(snapshot_id, error)
+        )
+
+    def _installed(self, snapshot_id: OffsetAndEpoch, error: Exception | None) -> None:
+        self._is_blocked = False
+        if isinstance(error, CorruptSnapshotError):
             _LOG.warning("The leader's snapshot is of no use: %s", error)
-            effects = self.core.snapshot_refused(self.now(), snapshot_id)
+            self.call(lambda: self.core.snapshot_refused(self.now(), snapshot_id))
+        elif error is not None:
+            self.fail(error)
         else:
-            effects = self._begin_behind(snapshot_id)
-        self._barrier = None
-        self.run(effects)
+            self.call(lambda: self._begin_behind(snapshot_id))
 
     def _begin_behind(self, snapshot_id: OffsetAndEpoch) -> Effects:
-        stored_id, now_ms = SnapshotId(*snapshot_id), self._clock.wall_ms()
+        stored_id, now_ms = SnapshotId(*snapshot_id), self._runtime.wall_ms()
         if not self.log.truncate_to_latest_snapshot(now_ms=now_ms):
             self.log.truncate_fully_to(snapshot_id.offset, now_ms=now_ms)
         self.applier.forget_from(0)
@@ -365,9 +364,6 @@ class Driver:
         self.applier.add(SnapshotReady(stored_id))
         return effects
 
-    async def _in_thread(self, work: Callable[[], object]) -> None:
-        await self._loop.run_in_executor(self.executor, work)
-
     def _arm_timer(self) -> None:
         deadline = self.core.next_deadline
         if deadline == self._timer_at and self._timer is not None:
@@ -375,8 +371,7 @@ class Driver:
         self._stop_timer()
         self._timer_at = deadline
         if deadline != float("inf"):
-            delay_ms = max(deadline - self.now(), 0)
-            self._timer = self._loop.call_later(delay_ms / 1000, self._tick)
+            self._timer = self._runtime.call_at(deadline, self._tick)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.translation import (
+    add_raft_voter,
     begin_quorum_epoch,
     describe_quorum,
     end_quorum_epoch,
     fetch,
     fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
     vote,
 )
 from kvorum.raft import messages as core
@@ -19,16 +22,23 @@ from kvorum.raft.effects import Answer
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.names import OffsetAndEpoch
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 """No answer carries more, whatever is asked for, unless a single batch is bigger."""
+
+
+Respond = Callable[[Message | RaftStoppedError], None]
+"""Takes the response to a request, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +48,7 @@ class _Waiting:
     request: Message
     version: int
     listener_name: str
-    response: asyncio.Future[Message]
+    respond: Respond
 
 
 def read_request(request: Message, *, cluster_id: str) -> core.Request | Message:
@@ -56,6 +66,12 @@ def read_request(request: Message, *, cluster_id: str) -> core.Request | Message
             return fetch_snapshot.read_request(request, cluster_id=cluster_id)
         case DescribeQuorumRequest():
             return describe_quorum.read_request(request)
+        case AddRaftVoterRequest():
+            return add_raft_voter.read_request(request, cluster_id=cluster_id)
+        case RemoveRaftVoterRequest():
+            return remove_raft_voter.read_request(request, cluster_id=cluster_id)
+        case UpdateRaftVoterRequest():
+            return update_raft_voter.read_request(request, cluster_id=cluster_id)
         case _:
             raise TypeError(f"{request.NAME} is not for the quorum")
 
@@ -68,17 +84,14 @@ class InboundRequests:
         self._waiting: dict[int, _Waiting] = {}
         self._next_token = 1
 
-    def add(
-        self, request: Message, *, version: int, listener_name: str
-    ) -> tuple[int, asyncio.Future[Message]]:
-        """Note a request; return its token and the response to be."""
+    def add(self, request: Message, *, version: int, listener_name: str, respond: Respond) -> int:
+        """Note a request, and who is told its response; return its token."""
         token = self._next_token
         self._next_token += 1
-        response: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[token] = _Waiting(
-            request=request, version=version, listener_name=listener_name, response=response
+            request=request, version=version, listener_name=listener_name, respond=respond
         )
-        return token, response
+        return token
 
     def drop(self, token: int) -> None:
         """Forget a request that nobody waits for any more."""
@@ -87,15 +100,14 @@ class InboundRequests:
     def answer(self, answer: Answer, *, now_ms: int) -> None:
         """Give the response that an answer stands for; `now_ms` is the wall clock."""
         waiting = self._waiting.pop(answer.token, None)
-        if waiting is not None and not waiting.response.done():
-            waiting.response.set_result(self._response(waiting, answer.response, now_ms))
+        if waiting is not None:
+            waiting.respond(self._response(waiting, answer.response, now_ms))
 
     def fail_all(self, error: RaftStoppedError) -> None:
         """Fail every request that waits."""
-        for waiting in self._waiting.values():
-            if not waiting.response.done():
-                waiting.response.set_exception(error)
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting.values():
+            one.respond(error)
 
     def _response(self, waiting: _Waiting, answer: core.Response, now_ms: int) -> Message:
         version, listener_name = waiting.version, waiting.listener_name
@@ -126,6 +138,8 @@ class InboundRequests:
                 request = waiting.request
                 assert isinstance(request, DescribeQuorumRequest)
                 return describe_quorum.write_answer(request, answer, version=version, now_ms=now_ms)
+            case _:
+                return _answer_about_voters(answer, listener_name=listener_name)
 
     def _records(self, answer: core.FetchResponse) -> memoryview:
         """Read the records of an answer; none where the log changed since it was given."""
@@ -164,6 +178,25 @@ class InboundRequests:
             )
         finally:
             reader.close()
+
+
+def _answer_about_voters(
+    answer: core.AddRaftVoterResponse
+    | core.RemoveRaftVoterResponse
+    | core.UpdateRaftVoterResponse
+    | core.ApiVersionsResponse,
+    *,
+    listener_name: str,
+) -> Message:
+    match answer:
+        case core.AddRaftVoterResponse():
+            return add_raft_voter.write_answer(answer)
+        case core.RemoveRaftVoterResponse():
+            return remove_raft_voter.write_answer(answer)
+        case core.UpdateRaftVoterResponse():
+            return update_raft_voter.write_answer(answer, listener_name=listener_name)
+        case core.ApiVersionsResponse():
+            raise TypeError("what a node can work at is not asked of its core")
 
 
 def _refused(answer: core.FetchSnapshotResponse, error: core.Error) -> core.FetchSnapshotResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 
@@ -16,18 +16,18 @@ from kvorum.node.raft.directory import (
 )
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import NotLeaderError, ProposalTooLargeError, RaftStoppedError
+from kvorum.node.raft.identity import identity_of
 from kvorum.node.raft.inbound import read_request
 from kvorum.node.raft.listener import RaftListener
+from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.peer_links import PeerLinks
+from kvorum.node.raft.runtime import AsyncioRuntime
 from kvorum.node.raft.settings import Address, Clock, RaftSettings
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import (
-    Destination,
-    Endpoint,
-    Identity,
     NotLeadingError,
     OffsetAndEpoch,
     RaftCore,
-    ReplicaKey,
 )
 from kvorum.raft.basics import endpoint_named
 from kvorum.raft.roles import Leader
@@ -40,7 +40,6 @@ _LOG = logging.getLogger(__name__)
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """As Kafka's: no batch of the metadata log is bigger."""
 CLEANING_INTERVAL_MS = 60_000
-_FIRST_BOOTSTRAP_ID = -2
 
 
 class RaftNode:
@@ -64,6 +63,9 @@ class RaftNode:
         self._clock = clock
         self._random = random
         self._driver: Driver | None = None
+        self._runtime: AsyncioRuntime | None = None
+        self._links: PeerLinks | None = None
+        self._shutdown_complete = asyncio.Event()
         self._cleaning: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -76,56 +78,44 @@ class RaftNode:
         for line in opened.log.recovery.lines():
             _LOG.warning("%s", line)
         core = RaftCore(
-            self._identity(),
+            identity_of(self._settings),
             config=self._settings.raft,
             log=opened.view,
             history=opened.history,
             random=self._random,
         )
-        driver = Driver(
-            self._settings, core=core, opened=opened, listener=self._listener, clock=self._clock
-        )
         try:
             effects = core.start(self._clock.monotonic_ms(), stored=opened.stored)
         except BaseException:
             opened.log.close()
-            driver.executor.shutdown(wait=False)
             raise
-        self._driver = driver
+        runtime = AsyncioRuntime(self._clock, thread_name=f"raft-{self._settings.node_id}")
+        driver = Driver(
+            core=core,
+            opened=opened,
+            listener=self._listener,
+            runtime=runtime,
+            connect=self._connect,
+        )
+        driver.on_shutdown_complete = self._shutdown_complete.set
+        self._driver, self._runtime = driver, runtime
         driver.begin(effects)
         self._cleaning = asyncio.create_task(self._clean_now_and_then())
 
+    def _connect(self, on_result: Callable[[int, PeerResult], None]) -> PeerLinks:
+        self._links = PeerLinks(self._settings, clock=self._clock, on_result=on_result)
+        return self._links
+
     def _open(self) -> OpenedDirectory:
         return open_directory(self._settings, files=self._files, now_ms=self._clock.wall_ms())
-
-    def _identity(self) -> Identity:
-        settings = self._settings
-        servers = tuple(
-            Destination(_FIRST_BOOTSTRAP_ID - index, address.host, address.port)
-            for index, address in enumerate(settings.bootstrap_servers)
-        )
-        static = tuple(
-            Destination(one.id, one.host, one.port)
-            for one in settings.static_voters
-            if one.id != settings.node_id
-        )
-        return Identity(
-            key=ReplicaKey(settings.node_id, settings.directory_id),
-            endpoints=tuple(
-                Endpoint(one.name, one.host, one.port) for one in settings.local_listeners
-            ),
-            listener_name=settings.controller_listener,
-            can_vote=settings.can_vote,
-            bootstrap=servers or static,
-        )
 
     async def close(self) -> None:
         """Hand over leadership, stop, and leave the directory clean. Closing twice is allowed."""
         if self._is_closed:
             return
         self._is_closed = True
-        driver = self._driver
-        if driver is None:
+        driver, runtime = self._driver, self._runtime
+        if driver is None or runtime is None:
             return
         if self._cleaning is not None:
             self._cleaning.cancel()
@@ -134,8 +124,13 @@ class RaftNode:
             driver.call(lambda: driver.core.shutdown(driver.now()))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.raft.shutdown_timeout_ms / 1000):
-                    await driver.shutdown_complete.wait()
-        await driver.close()
+                    await self._shutdown_complete.wait()
+        driver.stop()
+        if self._links is not None:
+            await self._links.close()
+        await runtime.join()
+        driver.leave()
+        await runtime.close(driver.log.close)
 
     @property
     def epoch(self) -> int:
@@ -224,7 +219,13 @@ class RaftNode:
         asked = read_request(request, cluster_id=self._settings.cluster_id)
         if isinstance(asked, Message):
             return asked
-        token, response = driver.inbound.add(request, version=version, listener_name=listener_name)
+        response: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        token = driver.inbound.add(
+            request,
+            version=version,
+            listener_name=listener_name,
+            respond=lambda said: _settle(response, said),
+        )
         driver.call(lambda: driver.core.receive(driver.now(), token=token, request=asked))
         try:
             return await response
@@ -258,7 +259,7 @@ class RaftNode:
         )
         now_ms = self._clock.wall_ms()
         await asyncio.get_running_loop().run_in_executor(
-            driver.executor,
+            None if self._runtime is None else self._runtime.executor,
             lambda: write_snapshot(
                 writer,
                 controls=controls,
@@ -292,3 +293,13 @@ class RaftNode:
         if self._driver is None or self.is_stopped:
             raise RaftStoppedError("the replica does not run")
         return self._driver
+
+
+def _settle(response: asyncio.Future[Message], said: Message | RaftStoppedError) -> None:
+    """Pass on what was said, unless nobody waits for it any more."""
+    if response.done():
+        return
+    if isinstance(said, RaftStoppedError):
+        response.set_exception(said)
+    else:
+        response.set_result(said)

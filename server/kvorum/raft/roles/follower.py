@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
 from kvorum.raft.messages import VoteRequest
+from kvorum.raft.peers import NEVER
 from kvorum.raft.roles.role import Role, RoleName
 
 
@@ -31,15 +32,19 @@ class Follower(Role):
         leader_id: int,
         leader_endpoints: Endpoints,
         fetch_deadline: float,
+        report_deadline: float = NEVER,
         voted: ReplicaKey | None = None,
     ) -> None:
         super().__init__(epoch, leader_id=leader_id, voted=voted)
         self.following_id = leader_id
         self._leader_endpoints = leader_endpoints
         self.fetch_deadline = fetch_deadline
+        self.report_deadline = report_deadline
+        self.has_updated_leader = False
         self.has_fetched = False
         self.is_leader_silent = False
         self.is_leader_gone = False
+        self.has_let_pass = False
         self.leader_high_watermark: int | None = None
         self.download: Download | None = None
 

@@ -61,6 +61,8 @@ class Leader(Role):
         self.is_established = False
         self.progress: dict[ReplicaKey, Progress] = {}
         self.next_begin_quorum = 0.0
+        # At kraft.version 0: the voters as they have told this leader of themselves.
+        self.volatile_voters: VoterSet | None = None
         self._own_endpoints = own_endpoints
         self._heard_from: set[int] = set()
 
@@ -78,6 +80,13 @@ class Leader(Role):
         """Return what is known of a replica; one entry for a voter, whatever key it shows."""
         voter = voters.voter_for(key)
         return self.progress.setdefault(key if voter is None else voter.key, Progress())
+
+    def adopt_keys(self, voters: VoterSet) -> None:
+        """Keep what is known of voters whose directory ids become known with `voters`."""
+        for voter in voters.voters:
+            known = self.progress.pop(ReplicaKey(voter.key.id), None)
+            if known is not None:
+                self.progress.setdefault(voter.key, known)
 
     def heard_from(self, voter_id: int, *, needed: int) -> bool:
         """Note that a voter fetched; tell whether `needed` voters have since that was so last."""
@@ -120,8 +129,8 @@ class Leader(Role):
         silent = [
             key
             for key, known in self.progress.items()
-            if key not in kept and known.last_fetch is not None
-            if now - known.last_fetch >= session_ms
+            if key not in kept
+            and (known.last_fetch is None or now - known.last_fetch >= session_ms)
         ]
         for key in silent:
             del self.progress[key]

@@ -29,6 +29,8 @@ class Prospective(Role):
         self.tally = tally
         self.election_deadline = election_deadline
         self._leader_endpoints = leader_endpoints
+        self._lets_pass_until: float | None = None
+        self._has_let_pass = False
 
     @property
     def leader_endpoints(self) -> Endpoints:
@@ -37,8 +39,21 @@ class Prospective(Role):
 
     @property
     def deadline(self) -> float:
-        """When the pre-votes are given up."""
-        return self.election_deadline
+        """When the pre-votes are given up, or it has let another pass for long enough."""
+        until = self._lets_pass_until
+        return self.election_deadline if until is None else min(until, self.election_deadline)
+
+    def let_pass(self, until: float) -> None:
+        """Begin no election before `until`; that is done once, not for everyone who asks."""
+        if not self._has_let_pass:
+            self._has_let_pass = True
+            self._lets_pass_until = until
+
+    def lets_pass(self, now: float) -> bool:
+        """Tell whether another is still being let pass."""
+        if self._lets_pass_until is not None and self._lets_pass_until <= now:
+            self._lets_pass_until = None
+        return self._lets_pass_until is not None
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
         """Tell whether to give a vote; see `may_vote_for`."""

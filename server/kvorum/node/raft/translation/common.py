@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from kvorum.raft.basics import Endpoint, Endpoints, ReplicaKey, endpoint_named
@@ -49,6 +49,21 @@ def only_partition(topics: Sequence[HasPartitions[_Partition_co]]) -> _Partition
 def is_other_cluster(cluster_id: str | None, own_cluster_id: str) -> bool:
     """Tell whether a request is meant for another cluster; one that does not say is not."""
     return cluster_id is not None and cluster_id != own_cluster_id
+
+
+def other_cluster_text(cluster_id: str | None, own_cluster_id: str) -> str:
+    """Return Kafka's text for a request that is meant for another cluster."""
+    return f'The given id "{cluster_id}" doesn\'t match the cluster id "{own_cluster_id}"'
+
+
+def endpoints_by_name(endpoints: Iterable[Endpoint]) -> Endpoints:
+    """Return one endpoint for each listener, the last one that is named."""
+    return tuple({endpoint.name: endpoint for endpoint in endpoints}.values())
+
+
+def endpoint_where_known(listener_name: str, host: str, port: int) -> Endpoints:
+    """Return an endpoint if there is one: requests leave host and port empty where it is not."""
+    return (Endpoint(listener_name, host, port),) if host and 0 < port <= _PORT_MAX else ()
 
 
 def key_or_none(replica_id: int, directory_id: bytes) -> ReplicaKey | None:

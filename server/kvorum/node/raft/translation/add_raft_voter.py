@@ -1,0 +1,62 @@
+"""AddRaftVoter (80)."""
+
+from __future__ import annotations
+
+from kvorum.node.raft.translation import common
+from kvorum.raft import messages as core
+from kvorum.raft.basics import Endpoint
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import (
+    AddRaftVoterRequest,
+    AddRaftVoterRequestListener,
+    AddRaftVoterResponse,
+)
+
+_FIRST_VERSION_THAT_MAY_NOT_WAIT = 1
+
+
+def read_request(
+    request: AddRaftVoterRequest, *, cluster_id: str
+) -> core.AddRaftVoterRequest | AddRaftVoterResponse:
+    """Return the core's form of a request, or its refusal. Its timeout is not looked at."""
+    if common.is_other_cluster(request.cluster_id, cluster_id):
+        return AddRaftVoterResponse(
+            error_code=ErrorCode.INCONSISTENT_CLUSTER_ID,
+            error_message=common.other_cluster_text(request.cluster_id, cluster_id),
+        )
+    return core.AddRaftVoterRequest(
+        voter=common.key_or_none(request.voter_id, request.voter_directory_id),
+        endpoints=common.endpoints_by_name(
+            Endpoint(one.name.upper(), one.host, one.port) for one in request.listeners
+        ),
+        acks_when_committed=request.ack_when_committed,
+    )
+
+
+def write_answer(answer: core.AddRaftVoterResponse) -> AddRaftVoterResponse:
+    """Return the response that an answer stands for."""
+    return AddRaftVoterResponse(error_code=answer.error, error_message=answer.message)
+
+
+def write_request(
+    request: core.AddRaftVoterRequest, *, cluster_id: str, version: int, timeout_ms: int
+) -> AddRaftVoterRequest:
+    """Return the request to send; before version 1 the answer always waits for the commit."""
+    may_choose = version >= _FIRST_VERSION_THAT_MAY_NOT_WAIT
+    return AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=timeout_ms,
+        voter_id=common.NO_NODE if request.voter is None else request.voter.id,
+        voter_directory_id=common.directory_id_of(request.voter),
+        listeners=[
+            AddRaftVoterRequestListener(one.name, one.host, one.port) for one in request.endpoints
+        ],
+        ack_when_committed=request.acks_when_committed or not may_choose,
+    )
+
+
+def read_response(response: AddRaftVoterResponse) -> core.AddRaftVoterResponse:
+    """Return the core's form of a response."""
+    return core.AddRaftVoterResponse(
+        error=common.error_of(response.error_code), message=response.error_message
+    )
