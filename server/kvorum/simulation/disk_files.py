@@ -24,11 +24,14 @@ class _Undo(NamedTuple):
 class DiskFile:
     """One file; a name may or may not point to it."""
 
-    __slots__ = ("_undo", "content", "is_doomed", "is_read_only")
+    __slots__ = ("_undo", "content", "generation", "is_doomed", "is_read_only")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.is_read_only = False
+        # Counts every change of bytes that were there: a reader that sees it stand still has only
+        # to look at what was appended.
+        self.generation = 0
         # A sync failed: the system forgot that the bytes have still to be written.
         self.is_doomed = False
         self._undo: list[_Undo] = []
@@ -38,6 +41,7 @@ class DiskFile:
         content = self.content
         size, file_size = len(data), len(content)
         replaced = bytes(content[position : position + size]) if position < file_size else b""
+        self.generation += position < file_size
         self._undo.append(_Undo(position, size, replaced, file_size))
         if file_size < position:
             content.extend(bytes(position - file_size))
@@ -46,6 +50,7 @@ class DiskFile:
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes, or fill it up with zeros."""
         content = self.content
+        self.generation += 1
         self._undo.append(_Undo(size, 0, bytes(content[size:]), len(content)))
         del content[size:]
         content.extend(bytes(size - len(content)))
@@ -59,6 +64,11 @@ class DiskFile:
     def is_synced(self) -> bool:
         """Whether a power cut would change nothing."""
         return not self._undo
+
+    @property
+    def durable_size(self) -> int:
+        """How many bytes the file had at the last sync."""
+        return self._undo[0].file_size if self._undo else len(self.content)
 
     def durable(self) -> bytes:
         """Return the bytes that were there at the last sync."""
@@ -83,6 +93,7 @@ class DiskFile:
         loss = self._loss(cut.block_bytes, first=first, end=end, arrived=arrived)
         self._undo.clear()
         self.is_doomed = False
+        self.generation += 1
         return loss
 
     def _loss(self, block_bytes: int, *, first: int, end: int, arrived: frozenset[int]) -> Loss:
@@ -101,6 +112,7 @@ class DiskFile:
     def flip(self, position: int, bit: int) -> None:
         """Change one bit, on the disk and in memory."""
         self.content[position] ^= 1 << bit
+        self.generation += 1
 
     def copy(self) -> DiskFile:
         """Return a file of its own with the same bytes and the same journal."""
@@ -162,16 +174,18 @@ class NameChange(NamedTuple):
 class DiskDirectory:
     """The names of one directory, and which of them are durable."""
 
-    __slots__ = ("_durable", "_unsynced", "names")
+    __slots__ = ("_durable", "_unsynced", "generation", "names")
 
     def __init__(self) -> None:
         self.names: dict[str, DiskFile] = {}
+        self.generation = 0
         self._durable: dict[str, DiskFile] = {}
         self._unsynced: list[NameChange] = []
 
     def change(self, change: NameChange) -> None:
         """Make a change that the next sync makes durable."""
         change.apply(self.names)
+        self.generation += 1
         self._unsynced.append(change)
 
     def sync(self) -> None:
@@ -179,6 +193,10 @@ class DiskDirectory:
         for change in self._unsynced:
             change.apply(self._durable)
         self._unsynced.clear()
+
+    def durable_file(self, name: str) -> DiskFile | None:
+        """Return what a name would point to after a power cut that loses every change."""
+        return self._durable.get(name)
 
     def cut_power(self, random: Random) -> bool:
         """Keep some of the changes since the last sync, not always the first; tell if any went."""
@@ -192,6 +210,7 @@ class DiskDirectory:
         for change in kept:
             change.apply(self._durable)
         self.names = dict(self._durable)
+        self.generation += 1
         self._unsynced = []
         return len(kept) < len(changes)
 

@@ -1,0 +1,120 @@
+"""What the state machine of a node hears: P17, and that it is what was written: P22."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
+from kvorum.raft.roles import Leader
+from kvorum.simulation.properties.catalogue import P7, P17, P22
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.clients import Ledger
+from kvorum.simulation.properties.node_facts import NodeMemory
+
+
+class AppliedRecords:
+    """What any state machine was given for each offset: all must be given the same."""
+
+    def __init__(self, checks: Checks, ledger: Ledger) -> None:
+        self._checks = checks
+        self._ledger = ledger
+        self._values: dict[int, tuple[int, tuple[bytes, ...]]] = {}
+
+    def apply(self, name: str, batch: CommittedBatch) -> None:
+        """Note a batch that a state machine was given."""
+        mine = (batch.epoch, batch.values)
+        first = self._values.setdefault(batch.base_offset, mine)
+        text = f"{name} applies {mine} at {batch.base_offset}, another node {first}"
+        self._checks.demand(P22, text, holds=first == mine)
+        self._ledger.applied(name, batch)
+
+
+class MonitoredListener:
+    """Stands between a replica and its state machine, and looks at every call."""
+
+    def __init__(
+        self,
+        memory: NodeMemory,
+        inner: RaftListener,
+        *,
+        checks: Checks,
+        applied: AppliedRecords,
+    ) -> None:
+        self._memory = memory
+        self._inner = inner
+        self._checks = checks
+        self._applied = applied
+        self._next_offset = 0
+        self._has_heard = False
+        self._leading_epoch: int | None = None
+        self._last_epoch_led = -1
+        self._last_epoch_told = -1
+
+    def _demand(self, text: str, *, holds: bool) -> None:
+        self._checks.demand(P17, f"{self._memory.name}: {text}", holds=holds)
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """Check that a snapshot does not take the state machine back."""
+        end = snapshot.end_offset
+        self._demand(
+            f"a snapshot to {end} comes after {self._next_offset}", holds=end >= self._next_offset
+        )
+        self._demand("a snapshot comes to a leader", holds=self._leading_epoch is None)
+        self._next_offset, self._has_heard = end, True
+        self._inner.on_snapshot(snapshot)
+
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        """Check that batches follow what was told before, and are committed."""
+        core = self._memory.node.core
+        for batch in batches:
+            text = f"offset {batch.base_offset} comes where {self._next_offset} is next"
+            is_first = not self._has_heard and batch.base_offset == 0
+            self._demand(text, holds=is_first or batch.base_offset == self._next_offset)
+            self._next_offset, self._has_heard = batch.last_offset + 1, True
+            self._applied.apply(self._memory.name, batch)
+        known = self._memory.high_watermark
+        if core is not None and core.high_watermark is not None:
+            known = max(known, core.high_watermark)
+        text = f"{self._memory.name} is told of {self._next_offset}, above {known}"
+        self._checks.demand(P7, text, holds=self._next_offset <= known)
+        self._inner.on_commit(batches)
+
+    def on_leadership_gained(self, epoch: int) -> None:
+        """Check that the claim comes once, in time, and behind everything before its epoch."""
+        self._demand(
+            f"leads {epoch} while it leads {self._leading_epoch}", holds=self._leading_epoch is None
+        )
+        self._demand(
+            f"leads {epoch} after {self._last_epoch_led}", holds=epoch > self._last_epoch_led
+        )
+        core = self._memory.node.core
+        if core is not None and isinstance(core.role, Leader) and core.role.epoch == epoch:
+            start = core.role.epoch_start_offset
+            self._demand(
+                f"leads {epoch} from {start} on and was told up to {self._next_offset}",
+                holds=self._next_offset > start,
+            )
+        self._leading_epoch = self._last_epoch_led = epoch
+        self._inner.on_leadership_gained(epoch)
+
+    def on_leadership_lost(self, epoch: int) -> None:
+        """Check that what is lost was had."""
+        self._demand(
+            f"loses {epoch} while it leads {self._leading_epoch}",
+            holds=self._leading_epoch == epoch,
+        )
+        self._leading_epoch = None
+        self._inner.on_leadership_lost(epoch)
+
+    def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
+        """Check that epochs do not go back."""
+        self._demand(
+            f"hears of epoch {epoch} after {self._last_epoch_told}",
+            holds=epoch >= self._last_epoch_told,
+        )
+        self._last_epoch_told = epoch
+        self._inner.on_leader_change(leader_id, epoch)
+
+    def on_failure(self, error: Exception) -> None:
+        """Pass it on."""
+        self._inner.on_failure(error)

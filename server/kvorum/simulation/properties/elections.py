@@ -1,0 +1,172 @@
+"""Leaders, votes and epochs: P1, P2, P3, P16, P18, P28."""
+
+from __future__ import annotations
+
+from kvorum.raft import ReplicaKey
+from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.messages import VoteRequest, VoteResponse
+from kvorum.raft.roles import Role, RoleName
+from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory
+
+_CAMPAIGNING = frozenset({RoleName.PROSPECTIVE, RoleName.CANDIDATE})
+_ELECTED = frozenset({RoleName.LEADER})
+_OBSERVING = frozenset({RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.RESIGNED})
+# What a role can have become by the end of one event, within one epoch. A candidate is always in an
+# epoch of its own, so nothing but itself comes before it.
+_LATER_IN_EPOCH = {
+    RoleName.UNATTACHED: {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE},
+    RoleName.PROSPECTIVE: {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE},
+    RoleName.FOLLOWER: {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE},
+    RoleName.CANDIDATE: {
+        *(RoleName.CANDIDATE, RoleName.LEADER, RoleName.RESIGNED),
+        *(RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.UNATTACHED),
+    },
+    RoleName.LEADER: {RoleName.LEADER, RoleName.RESIGNED},
+    RoleName.RESIGNED: {
+        *(RoleName.RESIGNED, RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.UNATTACHED),
+    },
+}
+
+
+class Elections:
+    """Who led which epoch, and who voted for whom."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._leaders: dict[int, tuple[int, bytes, int]] = {}
+        self._known_leaders: dict[int, int] = {}
+        self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
+
+    @property
+    def epoch_count(self) -> int:
+        """How many epochs have had a leader."""
+        return len(self._leaders)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The highest epoch that had a leader; 0 for none."""
+        return max(self._leaders, default=0)
+
+    def check_role(self, memory: NodeMemory, role: Role) -> None:
+        """Look at a role that may be a new one."""
+        self._check_leader(memory, role)
+        self._check_campaign(memory, role)
+        if memory.role is not None and memory.role is not role:
+            self._check_move(memory, memory.role, role)
+
+    def _check_leader(self, memory: NodeMemory, role: Role) -> None:
+        if role.name in _ELECTED:
+            node = memory.node
+            mine = (node.node_id, node.directory_id, node.start_count)
+            leader = self._leaders.setdefault(role.epoch, mine)
+            text = f"epoch {role.epoch} is led by {mine} and by {leader}"
+            self._checks.demand(P1, text, holds=leader == mine)
+        if role.leader_id is not None:
+            known = self._known_leaders.setdefault(role.epoch, role.leader_id)
+            text = (
+                f"{memory.name} takes {role.leader_id} for the leader of {role.epoch}, not {known}"
+            )
+            self._checks.demand(P1, text, holds=known == role.leader_id)
+
+    def _check_campaign(self, memory: NodeMemory, role: Role) -> None:
+        if role.name not in _CAMPAIGNING or memory.node.core is None:
+            return
+        voters = memory.node.core.history.voters
+        text = f"{memory.name} is {role.name.value} and none of {voters.ids}"
+        self._checks.demand(P16, text, holds=voters.is_voter(memory.key))
+
+    def _check_move(self, memory: NodeMemory, old: Role, new: Role) -> None:
+        """Check a move, or several that one event led to."""
+        text = (
+            f"{memory.name} went from {old.name.value} ({old.epoch}, leader {old.leader_id}, "
+            f"voted {old.voted}) to {new.name.value} ({new.epoch}, leader {new.leader_id}, "
+            f"voted {new.voted})"
+        )
+        if new.epoch == old.epoch:
+            keeps_leader = old.leader_id is None or new.leader_id == old.leader_id
+            is_led_by_itself = new.leader_id == memory.node.node_id
+            keeps_vote = old.voted is None or old.voted == new.voted or is_led_by_itself
+            is_legal = new.name in _LATER_IN_EPOCH[old.name] and keeps_leader and keeps_vote
+        else:
+            is_legal = new.epoch > old.epoch
+        core = memory.node.core
+        if core is not None and not core.is_voter and new.name is not RoleName.LEADER:
+            is_legal = is_legal and (new.name in _OBSERVING or old.name is new.name)
+        self._checks.demand(P18, text, holds=is_legal)
+
+    def check_stored(self, memory: NodeMemory) -> None:
+        """Demand that the stored epoch does not fall: P3."""
+        before = memory.election
+        stored = memory.read_election()
+        if stored is before:
+            return
+        text = f"{memory.name} stored epoch {stored.epoch} after {before.epoch}"
+        self._checks.demand(P3, text, holds=stored.epoch >= before.epoch)
+        is_kept = (
+            stored.epoch > before.epoch
+            or before.voted is None
+            or _same(stored.voted, before.voted)
+            or stored.leader_id is not None
+        )
+        text = f"{memory.name} stored a vote for {stored.voted} after {before.voted}"
+        self._checks.demand(P2, text, holds=is_kept)
+
+    def check_epoch_told(self, memory: NodeMemory, epoch: int) -> None:
+        """Demand that an epoch named in a message is stored: P3."""
+        stored = memory.read_election().epoch
+        text = f"{memory.name} names epoch {epoch} and has stored {stored}"
+        self._checks.demand(P3, text, holds=epoch <= stored)
+
+    def check_vote(self, memory: NodeMemory, request: VoteRequest, response: VoteResponse) -> None:
+        """Look at an answer that leaves a node: a vote in it must be stored, and the only one."""
+        if not response.is_granted or request.is_pre_vote:
+            return
+        self._note_vote(memory, epoch=request.epoch, candidate=request.replica)
+
+    def check_candidacy(self, memory: NodeMemory, request: VoteRequest) -> None:
+        """Look at a request for votes that leaves a node: its own vote must be stored."""
+        if not request.is_pre_vote:
+            self._note_vote(memory, epoch=request.epoch, candidate=memory.key)
+
+    def _note_vote(self, memory: NodeMemory, *, epoch: int, candidate: ReplicaKey) -> None:
+        stored = memory.read_election()
+        is_stored = stored.epoch > epoch or (
+            stored.epoch == epoch and _is_vote_stored(stored, candidate)
+        )
+        text = f"{memory.name} votes for {candidate} in {epoch} and has stored {stored}"
+        self._checks.demand(P2, text, holds=is_stored)
+        first = self._votes.setdefault((memory.key, epoch), candidate)
+        text = f"{memory.name} votes for {candidate} and for {first} in {epoch}"
+        self._checks.demand(P2, text, holds=_same(first, candidate))
+
+    def check_pre_vote(
+        self, memory: NodeMemory, request: VoteRequest, before: ElectionRecord
+    ) -> None:
+        """Demand that a pre-vote has left epoch and vote as they were: P28."""
+        if not request.is_pre_vote or request.epoch > before.epoch:
+            return
+        core = memory.node.core
+        after = None if core is None else core.role.election_record
+        text = f"a pre-vote made {after} of {before} on {memory.name}"
+        self._checks.demand(P28, text, holds=after is None or after.voted == before.voted)
+
+    def forget_directory(self, key: ReplicaKey) -> None:
+        """Forget the votes of a directory whose files were lost and that keeps its id."""
+        for known in [known for known in self._votes if known[0] == key]:
+            del self._votes[known]
+
+
+def _same(one: ReplicaKey | None, other: ReplicaKey | None) -> bool:
+    """Tell whether two keys may be one replica: at kraft.version 0 directories are not stored."""
+    if one is None or other is None:
+        return one is other
+    return one.id == other.id and (
+        None in {one.directory_id, other.directory_id} or one.directory_id == other.directory_id
+    )
+
+
+def _is_vote_stored(stored: ElectionRecord, candidate: ReplicaKey) -> bool:
+    """Tell whether a vote is stored, or that the candidate won, which says the same."""
+    return _same(stored.voted, candidate) or stored.leader_id == candidate.id

@@ -1,0 +1,113 @@
+"""What the properties see of a node, and what they remember of it from event to event."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kvorum.node.raft.settings import RaftSettings
+from kvorum.raft import RaftCore, ReplicaKey
+from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.roles import Role
+from kvorum.simulation.disk import SimulatedDisk
+from kvorum.simulation.properties.log_scan import LogScan
+from kvorum.storage.errors import StorageError
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.names import OffsetAndEpoch
+from kvorum.storage.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
+
+
+class ObservedNode(Protocol):
+    """A node of a simulated world, running or not."""
+
+    @property
+    def node_id(self) -> int:
+        """Its id."""
+        ...
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of its log directory, another one after its disk was replaced."""
+        ...
+
+    @property
+    def settings(self) -> RaftSettings:
+        """What its replica is configured with."""
+        ...
+
+    @property
+    def disk(self) -> SimulatedDisk:
+        """Its disk."""
+        ...
+
+    @property
+    def start_count(self) -> int:
+        """How many processes it has had."""
+        ...
+
+    @property
+    def core(self) -> RaftCore | None:
+        """The core of its process; None where none runs."""
+        ...
+
+    @property
+    def log(self) -> MetadataLog | None:
+        """The log of its process; None where none runs."""
+        ...
+
+
+class NodeMemory:
+    """What was seen of one directory of one node; a replaced disk gets a new one."""
+
+    def __init__(self, node: ObservedNode) -> None:
+        self.node = node
+        self.scan = LogScan(node.disk, node.settings.directory)
+        self.role: Role | None = None
+        self.start_count = 0
+        # The highest that the node knew: in this process, and ever.
+        self.process_high_watermark: int | None = None
+        self.high_watermark = 0
+        # How far the log was said to be durable, and how far it was compared with the others.
+        self.durable_offset = 0
+        self.verified_offset = 0
+        self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
+        self.election = ElectionRecord(0)
+        # The disk refused something, so that the process may stop; or durable bytes are wrong.
+        self.is_excused = False
+        self.is_damaged = False
+        self._election_bytes: bytes | None = None
+
+    @property
+    def key(self) -> ReplicaKey:
+        """Who the node is."""
+        return ReplicaKey(self.node.node_id, self.node.directory_id)
+
+    @property
+    def name(self) -> str:
+        """The node as messages name it."""
+        return f"node {self.node.node_id}"
+
+    def read_election(self) -> ElectionRecord:
+        """Return what is stored durably of epoch and vote; the last known where it is damaged."""
+        data = self._durable_election_bytes()
+        if data == self._election_bytes:
+            return self.election
+        self._election_bytes = data
+        if data is None:
+            self.election = ElectionRecord(0)
+            return self.election
+        try:
+            state = decode_quorum_state(data, self.node.settings.directory / QUORUM_STATE_FILE)
+        except StorageError:
+            return self.election
+        voted = (
+            None if state.voted_id is None else ReplicaKey(state.voted_id, state.voted_directory_id)
+        )
+        self.election = ElectionRecord(state.leader_epoch, state.leader_id, voted)
+        return self.election
+
+    def _durable_election_bytes(self) -> bytes | None:
+        directory = self.node.settings.directory
+        if not self.node.disk.has_directory(directory):
+            return None
+        file = self.node.disk.directory_at(directory).durable_file(QUORUM_STATE_FILE)
+        return None if file is None else file.durable()

@@ -1,0 +1,107 @@
+"""Nodes that stop and start: P8, P20, P21, P27."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from kvorum.node.raft.directory import open_directory
+from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation.disk import SimulatedDisk
+from kvorum.simulation.properties.catalogue import P8, P20, P21, P27
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory
+from kvorum.storage.epochs import EpochStart
+from kvorum.storage.errors import StorageError
+from kvorum.storage.names import OffsetAndEpoch
+
+
+class _Found(NamedTuple):
+    """What a directory holds when it is opened."""
+
+    start_offset: int
+    end_offset: int
+    epoch_starts: tuple[EpochStart, ...]
+    snapshots: tuple[OffsetAndEpoch, ...]
+    stored: ElectionRecord | None
+    voters: VoterSet
+    kraft_version: int
+
+
+class Restarts:
+    """Tries every start before it happens, on a copy of the disk, and looks at what is found.
+
+    `random` is the properties' own, so that looking does not change what happens in the world.
+    """
+
+    def __init__(self, checks: Checks, random: Random) -> None:
+        self._checks = checks
+        self._random = random
+
+    def rehearse(self, memory: NodeMemory) -> None:
+        """Open a copy of the disk twice, with a power cut in between: P8.
+
+        A disk that was damaged may be refused, but only by an error that says so: P21.
+        """
+        disk = memory.node.disk.copy(self._random)
+        try:
+            first = self._open(memory, disk)
+            disk.crash(is_power_cut=True)
+            second = self._open(memory, disk)
+        except StorageError as error:
+            checked = P21 if memory.is_damaged else P8
+            text = f"{memory.name} cannot start again: {error}"
+            self._checks.demand(checked, text, holds=memory.is_damaged)
+            return
+        end = first.end_offset
+        text = f"{memory.name}'s log ends at {end}, below {memory.high_watermark}"
+        self._checks.demand(P27, text, holds=memory.is_damaged or end >= memory.high_watermark)
+        text = f"{memory.name} finds {first} when it starts, and {second} the next time"
+        self._checks.demand(P8, text, holds=first == second)
+
+    def _open(self, memory: NodeMemory, disk: SimulatedDisk) -> _Found:
+        settings = memory.node.settings
+        opened = open_directory(settings, files=disk.mount(), now_ms=0)
+        log = opened.log
+        return _Found(
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            epoch_starts=log.epoch_starts,
+            snapshots=tuple(log.snapshots.ids()),
+            stored=opened.stored,
+            voters=opened.history.voters,
+            kraft_version=opened.history.kraft_version,
+        )
+
+    def started(self, memory: NodeMemory) -> None:
+        """Demand that a node which has started still has what was durable: P21.
+
+        Unless a snapshot has taken the place of the log.
+        """
+        core = memory.node.core
+        if core is None:
+            return
+        log, stored = core.log, memory.election
+        is_there = log.end_offset >= memory.durable_offset or log.start_offset == log.end_offset
+        text = f"{memory.name} starts with a log to {log.end_offset}; "
+        text += f"{memory.durable_offset} was durable"
+        self._checks.demand(P21, text, holds=is_there)
+        text = f"{memory.name} starts in epoch {core.role.epoch} and had stored {stored}"
+        self._checks.demand(P21, text, holds=core.role.epoch >= stored.epoch)
+
+    def refused(self, memory: NodeMemory, error: Exception) -> None:
+        """Look at a start that failed: only a damaged or failing disk is a reason, and says so."""
+        text = f"{memory.name} does not start: {error!r}"
+        is_told = isinstance(error, StorageError)
+        self._checks.demand(P21, text, holds=is_told and _is_excused(memory))
+
+    def failed(self, memory: NodeMemory, error: Exception) -> None:
+        """Look at a replica that has stopped itself: its disk may do that, no message may."""
+        text = f"{memory.name} has stopped: {error!r}"
+        is_told = isinstance(error, StorageError)
+        self._checks.demand(P20, text, holds=is_told and _is_excused(memory))
+
+
+def _is_excused(memory: NodeMemory) -> bool:
+    return memory.is_excused or memory.is_damaged

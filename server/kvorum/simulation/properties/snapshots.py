@@ -1,0 +1,134 @@
+"""Snapshots as they lie on the disks: P9."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from kvorum.node.raft.control_records import quorum_controls
+from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation.properties.catalogue import P9
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory
+from kvorum.simulation.properties.shared_log import SharedLog
+from kvorum.storage.errors import StorageError
+from kvorum.storage.names import OffsetAndEpoch, snapshot_name
+from kvorum.storage.snapshot_reader import read_snapshot_batches
+from kvorum.wire.checksums import crc32c
+from kvorum.wire.errors import WireError
+from kvorum.wire.records import read_batches
+
+
+class SnapshotContent(NamedTuple):
+    """What a snapshot says: voters, kraft.version, and a checksum of its records."""
+
+    end_offset: int
+    voters: VoterSet | None
+    kraft_version: int
+    records_crc: int
+
+
+class _FileBytes(NamedTuple):
+    """A snapshot's bytes, straight from the disk."""
+
+    path: Path
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return self.data[position : position + size]
+
+
+class SnapshotFacts:
+    """Every snapshot that any node ever had."""
+
+    def __init__(self, checks: Checks, shared: SharedLog) -> None:
+        self._checks = checks
+        self._shared = shared
+        self._contents: dict[OffsetAndEpoch, SnapshotContent] = {}
+
+    def check(self, memory: NodeMemory) -> bool:
+        """Look at the node's snapshots if they are others than before; tell whether they are."""
+        log = memory.node.log
+        if log is None:
+            return False
+        ids = frozenset(log.snapshots.ids())
+        if ids == memory.snapshots:
+            return False
+        for one in sorted(ids - memory.snapshots):
+            self._check_one(memory, one)
+        memory.snapshots = ids
+        return True
+
+    def check_cover(self, memory: NodeMemory) -> None:
+        """Demand that what the log has given up is in a snapshot."""
+        log = memory.node.log
+        if log is None or log.start_offset == 0:
+            return
+        latest = log.snapshots.latest()
+        text = f"{memory.name}'s log starts at {log.start_offset}, its snapshots are "
+        text += f"{sorted(memory.snapshots)}"
+        self._checks.demand(
+            P9, text, holds=latest is not None and latest.offset >= log.start_offset
+        )
+
+    def _check_one(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> None:
+        offset, epoch = snapshot_id.offset, snapshot_id.epoch
+        if (offset, epoch) == BOOTSTRAP_SNAPSHOT_ID:
+            self._read(memory, snapshot_id)
+            return
+        committed = self._shared.committed_end
+        told = f"{memory.name}'s snapshot {offset}-{epoch}"
+        self._checks.demand(
+            P9, f"{told} is above {committed}, what is committed", holds=offset <= committed
+        )
+        self._checks.demand(
+            P9, f"{told} ends within a batch", holds=self._shared.is_boundary(offset)
+        )
+        before = self._shared.epoch_before(offset)
+        self._checks.demand(P9, f"{told} ends in epoch {before}", holds=before == epoch)
+        content = self._read(memory, snapshot_id)
+        if content is None:
+            return
+        first = self._contents.setdefault(snapshot_id, content)
+        self._checks.demand(
+            P9, f"{told} holds {content}, another node's {first}", holds=content == first
+        )
+
+    def _read(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> SnapshotContent | None:
+        try:
+            return read_content(memory, snapshot_id)
+        except (StorageError, WireError) as error:
+            text = f"{memory.name}'s snapshot cannot be read: {error}"
+            self._checks.demand(P9, text, holds=memory.is_damaged)
+            return None
+
+    def controls_of_latest(self, memory: NodeMemory) -> SnapshotContent | None:
+        """Return what the node's latest snapshot says; None where it has none."""
+        latest = max(memory.snapshots, default=None)
+        if latest is None:
+            return None
+        known = self._contents.get(latest)
+        return known if known is not None else self._read(memory, latest)
+
+
+def read_content(memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+    """Read a node's snapshot from its disk. Raises StorageError, WireError."""
+    path = memory.node.settings.directory / snapshot_name(snapshot_id)
+    file = memory.node.disk.directory_at(path.parent).names[path.name]
+    voters: VoterSet | None = None
+    kraft_version, records_crc = 0, 0
+    for header, data in read_snapshot_batches(_FileBytes(path, bytes(file.content))):
+        for batch in read_batches(data):
+            if not header.is_control:
+                for record in batch.records():
+                    records_crc = crc32c(record.value or b"", records_crc)
+                continue
+            found = quorum_controls(batch)
+            voters = found.voters[-1][1] if found.voters else voters
+            kraft_version = found.kraft_versions[-1][1] if found.kraft_versions else kraft_version
+    return SnapshotContent(snapshot_id.offset, voters, kraft_version, records_crc)

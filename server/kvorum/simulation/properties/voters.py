@@ -1,0 +1,144 @@
+"""Voter sets as the logs hold them: P11, P12, P14."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvorum.node.raft.control_records import quorum_controls
+from kvorum.raft import ReplicaKey
+from kvorum.raft.roles import Leader, Role
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation.properties.catalogue import P11, P12, P14
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.log_scan import LogScan, ScannedBatch
+from kvorum.simulation.properties.node_facts import NodeMemory
+from kvorum.simulation.properties.snapshots import SnapshotFacts
+from kvorum.wire.records import read_batches
+
+
+class _Controls:
+    """The control batches of one log that say something of voters, by base offset."""
+
+    def __init__(self) -> None:
+        self.voters: list[tuple[int, VoterSet]] = []
+        self.versions: list[tuple[int, int]] = []
+
+    def cut(self, offset: int) -> None:
+        self.voters = [one for one in self.voters if one[0] < offset]
+        self.versions = [one for one in self.versions if one[0] < offset]
+
+    def read(self, scan: LogScan, batches: Iterator[ScannedBatch]) -> bool:
+        """Read on; tell whether anything about voters was found."""
+        found = False
+        for batch in batches:
+            if not batch.is_control:
+                continue
+            for parsed in read_batches(memoryview(scan.bytes_of(batch))):
+                controls = quorum_controls(parsed)
+                self.voters += controls.voters
+                self.versions += controls.kraft_versions
+                found = found or bool(controls.voters or controls.kraft_versions)
+        return found
+
+
+class Voters:
+    """Who could vote, when, and who wanted that."""
+
+    def __init__(self, checks: Checks, snapshots: SnapshotFacts) -> None:
+        self._checks = checks
+        self._snapshots = snapshots
+        self._controls: dict[int, _Controls] = {}
+        self._committed: dict[int, VoterSet] = {}
+        self._committed_end = 0
+        self._removed: set[ReplicaKey] = set()
+        self._asked_for: set[ReplicaKey] = set()
+
+    def forget_log(self, memory: NodeMemory) -> None:
+        """Note that a node's log is another one."""
+        self._controls.pop(id(memory), None)
+
+    def asked_to_add(self, key: ReplicaKey) -> None:
+        """Note that an operator wants a node to be a voter."""
+        self._asked_for.add(key)
+
+    def take_in(self, memory: NodeMemory, changed_from: int) -> None:
+        """Read the control batches of a log from an offset on."""
+        controls = self._controls.setdefault(id(memory), _Controls())
+        controls.cut(changed_from)
+        controls.read(memory.scan, memory.scan.batches_from(changed_from))
+
+    def check(self, memory: NodeMemory, role: Role) -> None:
+        """Compare the core's voters with those of snapshot and log: P12; and P11 on a leader."""
+        core = memory.node.core
+        if core is None:
+            return
+        controls = self._controls.setdefault(id(memory), _Controls())
+        base = self._snapshots.controls_of_latest(memory)
+        static = core.history.static
+        first = -1 if base is None else base.end_offset
+        sets = [voters for offset, voters in controls.voters if offset >= first]
+        versions = [version for offset, version in controls.versions if offset >= first]
+        recorded = None if base is None else base.voters
+        voters = sets[-1] if sets else recorded or static
+        version = versions[-1] if versions else (0 if base is None else base.kraft_version)
+        text = f"{memory.name} takes {core.history.voters} for voters, its log has {voters}"
+        self._checks.demand(P12, text, holds=core.history.voters == voters)
+        text = f"{memory.name} is at kraft.version {core.history.kraft_version}, its log {version}"
+        self._checks.demand(P12, text, holds=core.history.kraft_version == version)
+        if isinstance(role, Leader):
+            self._check_steps(memory, controls, first=first, base=recorded)
+
+    def _check_steps(
+        self, memory: NodeMemory, controls: _Controls, *, first: int, base: VoterSet | None
+    ) -> None:
+        """Demand single steps, and that at most one of them is not committed."""
+        committed = self._committed_end
+        pending, before = 0, base
+        for offset, voters in controls.voters:
+            if offset < first:
+                continue
+            is_change = before is not None and _keys(before) != _keys(voters)
+            if before is not None and offset >= committed:
+                text = f"{memory.name} changes {before.ids} to {voters.ids} at {offset}"
+                self._checks.demand(P11, text, holds=before.overlaps_safely(voters))
+            pending += is_change and offset >= committed
+            before = voters
+        text = f"{memory.name} has {pending} changes of voters that are not committed"
+        self._checks.demand(P11, text, holds=pending <= 1)
+
+    def commit(self, memory: NodeMemory, committed_end: int) -> None:
+        """Take in what is committed, in the order of the log: P14."""
+        if committed_end <= self._committed_end:
+            return
+        controls = self._controls.setdefault(id(memory), _Controls())
+        for offset, voters in controls.voters:
+            if self._committed_end <= offset < committed_end:
+                self._take_committed(offset, voters)
+        self._committed_end = committed_end
+
+    def _take_committed(self, offset: int, voters: VoterSet) -> None:
+        before = self.voters_before(offset)
+        if before is not None:
+            gone = _keys(before) - _keys(voters)
+            come = _keys(voters) - _keys(before)
+            for key in sorted(come & self._removed, key=lambda one: one.id):
+                text = f"voter {key} is back at {offset} and nobody asked for that"
+                self._checks.demand(P14, text, holds=key in self._asked_for)
+            self._removed |= gone
+            self._asked_for -= gone
+        self._checks.held(P14)
+        self._committed[offset] = voters
+
+    def voters_before(self, offset: int) -> VoterSet | None:
+        """Return the committed voter set in force right before an offset, as far as is known."""
+        known = [at for at in self._committed if at < offset]
+        return self._committed[max(known)] if known else None
+
+    @property
+    def committed_voters(self) -> VoterSet | None:
+        """The last voter set known to be committed in the log."""
+        return self._committed[max(self._committed)] if self._committed else None
+
+
+def _keys(voters: VoterSet) -> frozenset[ReplicaKey]:
+    return frozenset(voter.key for voter in voters.voters)

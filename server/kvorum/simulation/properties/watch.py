@@ -1,0 +1,209 @@
+"""All safety properties behind the few hooks that a world calls."""
+
+from __future__ import annotations
+
+from random import Random
+
+from kvorum.node.raft.inbound import read_request
+from kvorum.node.raft.listener import RaftListener
+from kvorum.raft import ReplicaKey
+from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.messages import VoteRequest as CoreVoteRequest
+from kvorum.raft.roles import Role, RoleName
+from kvorum.simulation.disk_faults import DiskFault
+from kvorum.simulation.properties.answers import Answers
+from kvorum.simulation.properties.callbacks import AppliedRecords, MonitoredListener
+from kvorum.simulation.properties.catalogue import P19
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.clients import Ledger
+from kvorum.simulation.properties.elections import Elections
+from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode
+from kvorum.simulation.properties.restarts import Restarts
+from kvorum.simulation.properties.shared_log import SharedLog
+from kvorum.simulation.properties.snapshots import SnapshotFacts
+from kvorum.simulation.properties.voters import Voters
+from kvorum.simulation.properties.watermarks import Watermarks
+from kvorum.wire.messages.vote import VoteRequest
+from kvorum.wire.primitives import Message
+
+_Fingerprint = tuple[object, ...]
+
+
+class Properties:
+    """Watches a world; whichever hook finds a broken property raises PropertyViolatedError."""
+
+    def __init__(self, random: Random) -> None:
+        self.checks = Checks()
+        self.ledger = Ledger(self.checks)
+        self.shared = SharedLog(self.checks)
+        self.elections = Elections(self.checks)
+        self.watermarks = Watermarks(self.checks)
+        self.snapshots = SnapshotFacts(self.checks, self.shared)
+        self.voters = Voters(self.checks, self.snapshots)
+        self._answers = Answers(self.checks, elections=self.elections, shared=self.shared)
+        self._restarts = Restarts(self.checks, random)
+        self._applied = AppliedRecords(self.checks, self.ledger)
+        self._memories: dict[int, NodeMemory] = {}
+        self._pre_votes: dict[int, tuple[CoreVoteRequest, ElectionRecord]] = {}
+
+    def memory_of(self, node: ObservedNode) -> NodeMemory:
+        """Return what is remembered of a node."""
+        memory = self._memories.get(node.node_id)
+        if memory is None:
+            memory = self._memories[node.node_id] = NodeMemory(node)
+        return memory
+
+    def listener_for(self, node: ObservedNode, inner: RaftListener) -> RaftListener:
+        """Return the listener to hand to a node's replica, which passes all on to `inner`."""
+        return MonitoredListener(
+            self.memory_of(node), inner, checks=self.checks, applied=self._applied
+        )
+
+    def node_starts(self, node: ObservedNode) -> None:
+        """Look at the disk of a node that is about to start; no process runs."""
+        memory = self.memory_of(node)
+        self._look_at_log(memory)
+        if not memory.is_damaged:
+            self.shared.commit(memory, memory.high_watermark)
+        self._restarts.rehearse(memory)
+
+    def node_started(self, node: ObservedNode) -> None:
+        """Look at a node that has just started."""
+        memory = self.memory_of(node)
+        memory.role = None
+        memory.is_excused = False
+        memory.process_high_watermark = None
+        memory.start_count = node.start_count
+        self._restarts.started(memory)
+        self.after_event(node)
+
+    def node_refused_to_start(self, node: ObservedNode, error: Exception) -> None:
+        """Look at a start that failed."""
+        self._restarts.refused(self.memory_of(node), error)
+
+    def node_failed(self, node: ObservedNode, error: Exception) -> None:
+        """Look at a replica that stopped itself."""
+        self._restarts.failed(self.memory_of(node), error)
+
+    def node_crashes(self, node: ObservedNode) -> None:
+        """Look at a process that is about to be gone, while its core can still be asked."""
+        memory = self.memory_of(node)
+        if node.core is not None:
+            # A truncation may have got no further than the core.
+            memory.durable_offset = min(memory.durable_offset, node.core.log.durable_end_offset)
+        memory.role = None
+        self._pre_votes.pop(node.node_id, None)
+
+    def node_wiped(self, node: ObservedNode) -> None:
+        """Forget a disk that was replaced; one that keeps its directory id has no votes either."""
+        old = self._memories.pop(node.node_id, None)
+        if old is not None:
+            self.voters.forget_log(old)
+            self.elections.forget_directory(ReplicaKey(node.node_id, node.directory_id))
+
+    def disk_fault(self, node: ObservedNode, fault: DiskFault) -> None:
+        """Note a fault that the node's disk has told of."""
+        memory = self.memory_of(node)
+        if fault in {DiskFault.REFUSED_WRITE, DiskFault.FAILED_SYNC}:
+            memory.is_excused = True
+        elif fault is DiskFault.BIT_FLIP:
+            memory.is_damaged = True
+
+    def disk_damaged(self, node: ObservedNode) -> None:
+        """Note that durable bytes of a node may be in disorder, as after a scattered power cut."""
+        self.memory_of(node).is_damaged = True
+
+    def operator_asked_to_add(self, node_id: int, directory_id: bytes) -> None:
+        """Note that somebody wants a node to be a voter."""
+        self.voters.asked_to_add(ReplicaKey(node_id, directory_id))
+
+    def request_sent(self, node: ObservedNode, request: Message, version: int) -> None:
+        """Look at a request that leaves a node."""
+        del version
+        self._answers.leaving_request(self.memory_of(node), request)
+
+    def request_arrives(self, node: ObservedNode, request: Message, version: int) -> None:
+        """Look at a node right before it is given a request."""
+        del version
+        if not isinstance(request, VoteRequest) or node.core is None:
+            return
+        asked = read_request(request, cluster_id=node.settings.cluster_id)
+        if isinstance(asked, CoreVoteRequest) and asked.is_pre_vote:
+            self._pre_votes[node.node_id] = (asked, node.core.role.election_record)
+
+    def response_leaves(
+        self, node: ObservedNode, request: Message, version: int, response: Message
+    ) -> None:
+        """Look at an answer that leaves a node."""
+        del version
+        memory = self.memory_of(node)
+        self._look_at_log(memory)
+        self._answers.leaving_response(memory, request, response)
+
+    def before_thread_piece(self, node: ObservedNode) -> _Fingerprint:
+        """Return what the core is before work is done off the event loop."""
+        core = node.core
+        if core is None:
+            return ()
+        return (core.role, core.high_watermark, core.log.end, core.log.durable_end_offset)
+
+    def after_thread_piece(self, node: ObservedNode, before: _Fingerprint) -> None:
+        """Demand that the work has left the core as it was: P19."""
+        after = self.before_thread_piece(node)
+        text = f"work in a thread made {after} of {before} on node {node.node_id}"
+        self.checks.demand(P19, text, holds=after == before or () in {after, before})
+
+    def after_event(self, node: ObservedNode) -> None:
+        """Look at a node to which something has happened."""
+        memory = self.memory_of(node)
+        pre_vote = self._pre_votes.pop(node.node_id, None)
+        if pre_vote is not None:
+            self.elections.check_pre_vote(memory, *pre_vote)
+        self.elections.check_stored(memory)
+        has_changed = self._look_at_log(memory)
+        core = node.core
+        if core is None:
+            return
+        role = core.role
+        is_new_role = role is not memory.role
+        if is_new_role:
+            self.elections.check_role(memory, role)
+        if is_new_role or has_changed:
+            self.watermarks.check_epochs(memory, role)
+        self.watermarks.check_durable(memory)
+        if self.watermarks.check_high_watermark(memory, role, self._memories.values()):
+            self._commit(memory)
+            self.watermarks.check_end(memory)
+        has_snapshots = self.snapshots.check(memory)
+        if has_changed or has_snapshots or is_new_role:
+            self.snapshots.check_cover(memory)
+            self._check_voters(memory, role)
+        if is_new_role and role.name is RoleName.LEADER:
+            self.shared.check_leader(memory)
+        memory.role = role
+
+    def _look_at_log(self, memory: NodeMemory) -> bool:
+        """Take in what changed in a node's files; tell whether anything did."""
+        changed_from = memory.scan.refresh()
+        if changed_from is None:
+            return False
+        self.shared.take_in(memory, changed_from)
+        self.voters.take_in(memory, changed_from)
+        if memory.node.core is not None:
+            self.watermarks.check_end(memory)
+        return True
+
+    def _commit(self, memory: NodeMemory) -> None:
+        if memory.is_damaged or memory.process_high_watermark is None:
+            return
+        self.shared.commit(memory, memory.process_high_watermark)
+        self.voters.commit(memory, self.shared.committed_end)
+
+    def _check_voters(self, memory: NodeMemory, role: Role) -> None:
+        if not memory.is_damaged and self._is_log_settled(memory):
+            self.voters.check(memory, role)
+
+    def _is_log_settled(self, memory: NodeMemory) -> bool:
+        """Whether the files hold what the core thinks they do; effects may still be queued."""
+        core = memory.node.core
+        return core is not None and core.log.end_offset == memory.scan.end_offset

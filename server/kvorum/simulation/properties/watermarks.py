@@ -1,0 +1,101 @@
+"""What is durable, committed and shown: P6, P7, P10, P26, P27."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kvorum.raft.roles import Leader, Role
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation.properties.catalogue import P6, P7, P10, P26, P27
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory
+
+
+class Watermarks:
+    """How far everybody is."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        # The highest one that a leader had, and in which epoch.
+        self._leader_high_watermark = 0
+        self._leader_epoch = 0
+
+    def check_durable(self, memory: NodeMemory) -> None:
+        """Demand that what the node takes for durable would survive: a part of P6."""
+        core, scan = memory.node.core, memory.scan
+        if core is None or memory.is_damaged:
+            return
+        claimed = core.log.durable_end_offset
+        if claimed == memory.durable_offset:
+            return
+        if claimed > memory.durable_offset:
+            real = scan.durable_end_offset
+            text = f"{memory.name} takes {claimed} for durable, and {real} is"
+            self._checks.demand(P6, text, holds=claimed <= real)
+        memory.durable_offset = claimed
+
+    def check_high_watermark(
+        self, memory: NodeMemory, role: Role, everyone: Iterable[NodeMemory]
+    ) -> bool:
+        """Look at the node's high watermark; tell whether it moved."""
+        core = memory.node.core
+        current = None if core is None else core.high_watermark
+        if core is None or current is None:
+            return False
+        if isinstance(role, Leader):
+            text = f"{memory.name} shows {current}, and epoch {role.epoch} starts at "
+            text += f"{role.epoch_start_offset}"
+            self._checks.demand(P7, text, holds=current > role.epoch_start_offset)
+        if current == memory.process_high_watermark:
+            return False
+        before = memory.process_high_watermark or 0
+        text = f"{memory.name}'s high watermark fell from {before} to {current}"
+        self._checks.demand(P26, text, holds=current >= before)
+        memory.process_high_watermark = current
+        memory.high_watermark = max(memory.high_watermark, current)
+        if isinstance(role, Leader):
+            self._check_leader(memory, role, current)
+            self._check_majority(memory, core.history.voters, current, everyone)
+        return True
+
+    def _check_leader(self, memory: NodeMemory, role: Leader, current: int) -> None:
+        if role.epoch >= self._leader_epoch:
+            text = (
+                f"{memory.name} leads {role.epoch} with {current}, "
+                f"after {self._leader_high_watermark} in {self._leader_epoch}"
+            )
+            self._checks.demand(P26, text, holds=current >= self._leader_high_watermark)
+            self._leader_epoch, self._leader_high_watermark = role.epoch, current
+
+    def _check_majority(
+        self,
+        memory: NodeMemory,
+        voters: VoterSet,
+        high_watermark: int,
+        everyone: Iterable[NodeMemory],
+    ) -> None:
+        """Demand that a majority of the voters would still have it after losing power: P6."""
+        who = [
+            other.name
+            for other in everyone
+            if voters.is_voter(other.key) and other.durable_offset >= high_watermark
+        ]
+        text = f"{memory.name} commits {high_watermark} for {voters.ids}, durable on {who}"
+        self._checks.demand(P6, text, holds=len(who) >= voters.majority)
+
+    def check_end(self, memory: NodeMemory) -> None:
+        """Demand that the log still reaches what its node knew to be committed: P27."""
+        if memory.is_damaged:
+            return
+        end = memory.scan.end_offset
+        text = f"{memory.name}'s log ends at {end}, below {memory.high_watermark}"
+        self._checks.demand(P27, text, holds=end >= memory.high_watermark)
+
+    def check_epochs(self, memory: NodeMemory, role: Role) -> None:
+        """Demand that nothing stored is of a later epoch than the node's: P10."""
+        log = memory.node.log
+        latest = None if log is None else log.latest_epoch
+        if latest is None:
+            return
+        text = f"{memory.name} is in epoch {role.epoch} and has records of {latest}"
+        self._checks.demand(P10, text, holds=latest <= role.epoch)
