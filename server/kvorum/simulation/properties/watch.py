@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from kvorum.node.raft.inbound import read_request
@@ -17,10 +18,12 @@ from kvorum.simulation.properties.catalogue import P19
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.clients import Ledger
 from kvorum.simulation.properties.elections import Elections
+from kvorum.simulation.properties.liveness import Liveness
 from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode
 from kvorum.simulation.properties.restarts import Restarts
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.simulation.properties.snapshots import SnapshotFacts
+from kvorum.simulation.properties.timeliness import Timeliness
 from kvorum.simulation.properties.voters import Voters
 from kvorum.simulation.properties.watermarks import Watermarks
 from kvorum.wire.messages.vote import VoteRequest
@@ -32,7 +35,8 @@ _Fingerprint = tuple[object, ...]
 class Properties:
     """Watches a world; whichever hook finds a broken property raises PropertyViolatedError."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, now_ms: Callable[[], float]) -> None:
+        self._now_ms = now_ms
         self.checks = Checks()
         self.ledger = Ledger(self.checks)
         self.shared = SharedLog(self.checks)
@@ -40,6 +44,10 @@ class Properties:
         self.watermarks = Watermarks(self.checks)
         self.snapshots = SnapshotFacts(self.checks, self.shared)
         self.voters = Voters(self.checks, self.snapshots)
+        self.timeliness = Timeliness(self.checks)
+        self.liveness = Liveness(
+            self.checks, elections=self.elections, shared=self.shared, ledger=self.ledger
+        )
         self._answers = Answers(self.checks, elections=self.elections, shared=self.shared)
         self._restarts = Restarts(self.checks, random)
         self._applied = AppliedRecords(self.checks, self.ledger)
@@ -93,6 +101,11 @@ class Properties:
             memory.durable_offset = min(memory.durable_offset, node.core.log.durable_end_offset)
         memory.role = None
         self._pre_votes.pop(node.node_id, None)
+        self.timeliness.node_is_gone(memory)
+
+    def node_resumed(self, node: ObservedNode) -> None:
+        """Note that a paused process goes on."""
+        self.timeliness.node_is_back(self.memory_of(node), self._now_ms())
 
     def node_wiped(self, node: ObservedNode) -> None:
         """Forget a disk that was replaced; one that keeps its directory id has no votes either."""
@@ -125,6 +138,7 @@ class Properties:
     def request_arrives(self, node: ObservedNode, request: Message, version: int) -> None:
         """Look at a node right before it is given a request."""
         del version
+        self.timeliness.request_arrives(self.memory_of(node), request, self._now_ms())
         if not isinstance(request, VoteRequest) or node.core is None:
             return
         asked = read_request(request, cluster_id=node.settings.cluster_id)
@@ -139,6 +153,7 @@ class Properties:
         memory = self.memory_of(node)
         self._look_at_log(memory)
         self._answers.leaving_response(memory, request, response)
+        self.timeliness.response_leaves(memory, request, self._now_ms())
 
     def before_thread_piece(self, node: ObservedNode) -> _Fingerprint:
         """Return what the core is before work is done off the event loop."""
@@ -180,6 +195,7 @@ class Properties:
             self._check_voters(memory, role)
         if is_new_role and role.name is RoleName.LEADER:
             self.shared.check_leader(memory)
+        self.timeliness.check(memory, role, self._now_ms())
         memory.role = role
 
     def _look_at_log(self, memory: NodeMemory) -> bool:

@@ -1,0 +1,110 @@
+"""What must happen in time even while things go wrong: L4, L6, L7."""
+
+from __future__ import annotations
+
+from kvorum.node.raft.inbound import read_request
+from kvorum.raft import messages as core
+from kvorum.raft.roles import Leader, Role
+from kvorum.simulation.properties.catalogue import L4, L6, L7
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from kvorum.wire.primitives import Message
+
+# Clocks may be a tenth too slow, and a turn of a node takes some milliseconds.
+_DRIFT = 1.12
+_TURN_MS = 100.0
+_TURNS_AT_ONCE_MAX = 1_000
+
+
+class Timeliness:
+    """When each node was last heard, turned, and asked."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        # By leader and epoch: when which voter last fetched, and since when it leads or runs on.
+        self._fetches: dict[tuple[int, int], dict[int, float]] = {}
+        self._leading_since: dict[tuple[int, int], float] = {}
+        self._changes: dict[int, tuple[int, float, str]] = {}
+        self._turns: dict[int, tuple[float, int]] = {}
+
+    def request_arrives(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
+        """Note a fetch of a voter, or a wish to change voters."""
+        node_id = memory.node.node_id
+        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            self._changes[id(request)] = (node_id, now_ms, type(request).__name__)
+        elif isinstance(request, FetchRequest | FetchSnapshotRequest):
+            asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
+            replica = (
+                asked.replica
+                if isinstance(asked, core.FetchRequest | core.FetchSnapshotRequest)
+                else None
+            )
+            if replica is not None and memory.node.core is not None:
+                place = (node_id, memory.node.core.role.epoch)
+                self._fetches.setdefault(place, {})[replica.id] = now_ms
+
+    def response_leaves(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
+        """Demand that a wish to change voters was answered in time: L7."""
+        asked = self._changes.pop(id(request), None)
+        if asked is None:
+            return
+        self._check_change(memory, asked[2], waited_ms=now_ms - asked[1])
+
+    def _check_change(self, memory: NodeMemory, name: str, *, waited_ms: float) -> None:
+        limit_ms = 2 * memory.node.settings.raft.request_timeout_ms * _DRIFT + _TURN_MS
+        text = f"{memory.name} has taken {waited_ms:.0f} ms over a {name}"
+        self._checks.demand(L7, text, holds=waited_ms <= limit_ms)
+
+    def node_is_back(self, memory: NodeMemory, now_ms: float) -> None:
+        """Begin to measure anew for a node that was paused: it could do nothing meanwhile."""
+        node_id = memory.node.node_id
+        for place in [place for place in self._leading_since if place[0] == node_id]:
+            self._leading_since[place] = now_ms
+        self._changes = {
+            key: (asked[0], now_ms, asked[2]) if asked[0] == node_id else asked
+            for key, asked in self._changes.items()
+        }
+
+    def node_is_gone(self, memory: NodeMemory) -> None:
+        """Expect no answers any more from a process that has ended."""
+        node_id = memory.node.node_id
+        self._changes = {key: asked for key, asked in self._changes.items() if asked[0] != node_id}
+
+    def check(self, memory: NodeMemory, role: Role, now_ms: float) -> None:
+        """Look at a node after one of its turns."""
+        node_id = memory.node.node_id
+        at_ms, count = self._turns.get(node_id, (now_ms, 0))
+        count = count + 1 if at_ms == now_ms else 0
+        self._turns[node_id] = (now_ms, count)
+        text = f"{memory.name} takes turn after turn at {now_ms:.3f}"
+        self._checks.demand(L6, text, holds=count <= _TURNS_AT_ONCE_MAX)
+        if isinstance(role, Leader):
+            self._check_leader(memory, role, now_ms)
+
+    def _check_leader(self, memory: NodeMemory, role: Leader, now_ms: float) -> None:
+        """Demand that a majority, with the leader where it is a voter, fetched lately: L4."""
+        node = memory.node
+        if node.core is None:
+            return
+        place = (node.node_id, role.epoch)
+        since = self._leading_since.setdefault(place, now_ms)
+        voters = node.core.history.voters
+        limit_ms = 1.5 * node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
+        if voters.majority > 2:
+            # The time begins anew when enough voters have fetched; the first of these may have
+            # done so at the beginning of the time before.
+            limit_ms *= 2
+        if now_ms - since <= limit_ms:
+            return
+        fetches = self._fetches.get(place, {})
+        heard = [
+            voter.key.id
+            for voter in voters.voters
+            if voter.is_replica(memory.key) or now_ms - fetches.get(voter.key.id, -1e9) <= limit_ms
+        ]
+        text = f"{memory.name} leads {voters.ids} and has heard of {heard} only"
+        self._checks.demand(L4, text, holds=len(heard) >= voters.majority)
