@@ -1,17 +1,19 @@
-"""`python -m benchmarks [codec|node]`: README's figures, each beside a peer in the same run."""
+"""`python -m benchmarks [PART]`: README's figures, each beside a peer in the same run."""
 
 from __future__ import annotations
 
 import argparse
 import platform
 
-from benchmarks import codec, node_start
+from benchmarks import codec, failover, node_start
 from benchmarks.report import Row, as_json, as_text
+
+PARTS = ("codec", "node", "failover")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=["codec", "node"], help="only this part")
+    parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     arguments = parser.parse_args()
     rows: list[Row] = []
@@ -19,6 +21,8 @@ def main() -> None:
         rows += codec.message_rows() + codec.batch_rows()
     if arguments.part in (None, "node"):
         rows += node_start.rows()
+    if arguments.part in (None, "failover"):
+        rows += failover.rows()
     if arguments.json:
         print(as_json(rows))
         return

@@ -14,6 +14,7 @@ from kvorum.node.core import NodeCore
 from kvorum.node.dispatch import Dispatcher
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.services import ControllerServices
+from kvorum.node.warm_up import warm_up
 from kvorum.wire.uuid_text import random_uuid
 
 REGISTRATION_TIMEOUT_MS = 5_000
@@ -59,6 +60,7 @@ class ControllerPart:
             channel=core.channel("registration", timeout_ms=REGISTRATION_TIMEOUT_MS),
             loader=core.loader,
         )
+        self._warming: asyncio.Task[None] | None = None
 
     @property
     def is_active(self) -> bool:
@@ -74,6 +76,9 @@ class ControllerPart:
         for name, server in self._servers.items():
             await server.start(self._core.sockets[name])
         self._tasks.start()
+        if not self._core.raft.is_leader:
+            # One of several, which may have to take over; a lone voter leads already.
+            self._warming = asyncio.create_task(warm_up())
         if self._core.raft.is_leader:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ACTIVATION_SECONDS_MAX):
@@ -82,6 +87,8 @@ class ControllerPart:
 
     async def begin_stop(self) -> None:
         """Stop what the controller does of itself; requests are still answered."""
+        if self._warming is not None:
+            self._warming.cancel()
         await self._registrar.close()
         await self._tasks.close()
 

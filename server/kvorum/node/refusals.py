@@ -14,11 +14,12 @@ def refusal_of(request: Message, error: RequestError, *, version: int) -> Messag
     an error for the whole response are refused there.
     """
     # Imported here, for a node that never has to refuse anything in this way.
-    from kvorum.broker.views.refusals import refusal_of_view  # noqa: PLC0415 - see above
     from kvorum.controller.requests import HANDLERS, error_response  # noqa: PLC0415 - see above
 
     if request.API_KEY in HANDLERS:
         return error_response(request, error, api_version=version)
+    from kvorum.broker.views.refusals import refusal_of_view  # noqa: PLC0415 - see above
+
     of_view = refusal_of_view(request, error)
     if of_view is not None:
         return of_view

@@ -37,6 +37,12 @@ CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
 QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59)
 PATIENCE_SECONDS = 20
+_ENDS = (
+    asyncio.IncompleteReadError,
+    asyncio.CancelledError,
+    ConnectionError,
+    RaftStoppedError,
+)
 QUICK = RaftConfig(
     election_timeout_ms=150,
     fetch_timeout_ms=400,
@@ -125,6 +131,10 @@ class QuorumServer:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
+        await self.break_connections()
+
+    async def break_connections(self) -> None:
+        """End every connection there is; new ones are taken as before."""
         for task in list(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -134,7 +144,7 @@ class QuorumServer:
         assert task is not None
         self._connections.add(task)
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError, RaftStoppedError):
+            with suppress(*_ENDS):
                 while True:
                     (size,) = struct.unpack(">i", await reader.readexactly(4))
                     writer.write(with_size(await self._answer(await reader.readexactly(size))))

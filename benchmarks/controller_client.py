@@ -1,0 +1,185 @@
+"""A client of controllers that plays a broker too, so that there is somewhere to put partitions."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from benchmarks.quorum_processes import CLUSTER_ID
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.metadata.features import supported_features
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+    BrokerRegistrationResponse,
+)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+)
+
+BROKER_ID = 100
+DIRECTORY_ID = bytes([BROKER_ID]) * 16
+# Beyond the end of any log here: a broker that has read everything.
+EVERYTHING = 2**40
+ANSWER_SECONDS_MAX = 3.0
+RETRY_SECONDS = 0.002
+PATIENCE_SECONDS = 90.0
+CAUGHT_UP_MS = 1000
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class NobodyAnswersError(Exception):
+    """No controller did what it was asked for, for a long time."""
+
+
+class ControllerClient:
+    """Asks whichever controller is the active one; keeps a connection to each."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._connections: dict[str, RawClient] = {}
+        self._numbers = itertools.count()
+        self._broker_epoch = -1
+
+    def close(self) -> None:
+        """Close all connections."""
+        for address in list(self._connections):
+            self._forget(address)
+
+    def create_topic(self, addresses: Iterable[str]) -> float:
+        """Ask for a topic, one controller after the other; return when one acknowledged it."""
+        name = f"{self._label}-{next(self._numbers)}"
+        is_retry = False
+        deadline = time.perf_counter() + PATIENCE_SECONDS
+        for address in itertools.cycle(addresses):
+            code = self._try_topic(address, name)
+            # An earlier try that had no answer may have been done all the same.
+            if code == ErrorCode.NONE or (is_retry and code == ErrorCode.TOPIC_ALREADY_EXISTS):
+                return time.perf_counter()
+            is_retry = is_retry or code is None
+            if time.perf_counter() > deadline:
+                raise NobodyAnswersError(f"the last answer was {code}")
+            time.sleep(RETRY_SECONDS)
+        raise NobodyAnswersError("there is nobody to ask")
+
+    def delete_topics(self, addresses: Iterable[str], names: list[str]) -> None:
+        """Ask every controller to delete topics; only the active one will."""
+        request = DeleteTopicsRequest(topic_names=names, timeout_ms=5000)
+        for address in addresses:
+            with suppress(OSError, AssertionError):
+                self._connection(address).ask(request, DeleteTopicsResponse, 5)
+
+    def _try_topic(self, address: str, name: str) -> int | None:
+        topic = CreateTopicsRequest.CreatableTopic(name, num_partitions=1, replication_factor=1)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+        try:
+            response = self._connection(address).ask(request, CreateTopicsResponse, 7)
+        except (OSError, AssertionError):
+            self._forget(address)
+            return None
+        return response.topics[0].error_code
+
+    def play_broker(self, addresses: Iterable[str]) -> None:
+        """Register a broker unless that is done, and have it unfenced for some seconds."""
+        deadline = time.perf_counter() + PATIENCE_SECONDS
+        for address in itertools.cycle(addresses):
+            try:
+                if self._heartbeat(address):
+                    return
+            except (OSError, AssertionError):
+                self._forget(address)
+            if time.perf_counter() > deadline:
+                raise NobodyAnswersError("no broker can be registered")
+            time.sleep(10 * RETRY_SECONDS)
+
+    def _heartbeat(self, address: str) -> bool:
+        connection = self._connection(address)
+        if self._broker_epoch < 0:
+            registered = connection.ask(_registration(), BrokerRegistrationResponse, 4)
+            if registered.error_code != ErrorCode.NONE:
+                return False
+            self._broker_epoch = registered.broker_epoch
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=BROKER_ID,
+            broker_epoch=self._broker_epoch,
+            current_metadata_offset=EVERYTHING,
+        )
+        heard = connection.ask(heartbeat, BrokerHeartbeatResponse, 1)
+        return heard.error_code == ErrorCode.NONE and not heard.is_fenced
+
+    def settled_leader(self, addresses: Mapping[int, str]) -> int:
+        """Wait until all these controllers follow one of them closely; return its id."""
+        deadline = time.perf_counter() + PATIENCE_SECONDS
+        while time.perf_counter() < deadline:
+            for node_id, address in addresses.items():
+                described = self.describe(address)
+                if described is not None and _is_settled(described, node_id, len(addresses)):
+                    return node_id
+            time.sleep(0.05)
+        raise NobodyAnswersError("the quorum does not settle")
+
+    def describe(self, address: str) -> DescribeQuorumResponsePartitionData | None:
+        """Return what a controller says of the quorum; None where it does not."""
+        partition = DescribeQuorumRequestPartitionData(partition_index=0)
+        topic = DescribeQuorumRequestTopicData(METADATA_TOPIC, [partition])
+        request = DescribeQuorumRequest(topics=[topic])
+        try:
+            response = self._connection(address).ask(request, DescribeQuorumResponse, 2)
+        except (OSError, AssertionError):
+            self._forget(address)
+            return None
+        return response.topics[0].partitions[0] if response.topics else None
+
+    def _connection(self, address: str) -> RawClient:
+        if address not in self._connections:
+            connection = RawClient(address)
+            connection.socket.settimeout(ANSWER_SECONDS_MAX)
+            self._connections[address] = connection
+        return self._connections[address]
+
+    def _forget(self, address: str) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.socket.close()
+
+
+def _is_settled(
+    described: DescribeQuorumResponsePartitionData, node_id: int, voter_count: int
+) -> bool:
+    """Tell whether a leader's answer shows all voters at its log's end a moment ago."""
+    if described.error_code != ErrorCode.NONE or described.leader_id != node_id:
+        return False
+    voters = described.current_voters
+    newest = max(voter.last_fetch_timestamp for voter in voters)
+    return (
+        len(voters) == voter_count
+        and len({voter.log_end_offset for voter in voters}) == 1
+        and all(newest - voter.last_fetch_timestamp < CAUGHT_UP_MS for voter in voters)
+    )
+
+
+def _registration() -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=BROKER_ID,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=DIRECTORY_ID,
+        listeners=[BrokerRegistrationRequestListener("PLAINTEXT", "127.0.0.1", 1)],
+        features=[
+            BrokerRegistrationRequestFeature(name, levels.min, levels.max)
+            for name, levels in supported_features().items()
+        ],
+        rack=None,
+        log_dirs=[DIRECTORY_ID],
+    )

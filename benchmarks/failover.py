@@ -1,0 +1,71 @@
+"""How long a quorum of three is without a leader that was killed, ours beside real Kafka.
+
+Both quorums run all the time, at default settings, and take turns: kill -9 of the leader, then a
+client asks the two others for a topic until one acknowledges it; the killed node comes back.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.controller_client import ControllerClient
+from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
+from benchmarks.report import Row
+
+KILLS = 20
+
+
+class Contender:
+    """A running quorum, and the client that looks for its leader."""
+
+    def __init__(self, program: Program, resources: ExitStack) -> None:
+        self.program = program
+        self.outages_ms: list[float] = []
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+        self._quorum = resources.enter_context(QuorumProcesses(program, folder))
+        self._client = ControllerClient("failover")
+        resources.callback(self._client.close)
+
+    def settle(self) -> int:
+        """Wait until every node is back and close to the leader; return the leader's id."""
+        return self._client.settled_leader(self._quorum.running)
+
+    def kill_leader(self) -> None:
+        """Kill the leader of a settled quorum, and note how long there was none."""
+        leader_id = self.settle()
+        self._client.play_broker(self._quorum.running.values())
+        self._client.create_topic(self._quorum.running.values())
+        before = time.perf_counter()
+        self._quorum.kill(leader_id)
+        after = self._client.create_topic(self._quorum.running.values())
+        self._quorum.assert_running()
+        self.outages_ms.append((after - before) * 1000)
+        self._quorum.start(leader_id)
+
+
+def rows(kills: int = KILLS, *, with_peer: bool = True) -> list[Row]:
+    """Take turns at killing; medians."""
+    with ExitStack() as resources:
+        contenders = [Contender(kvorum(), resources)]
+        if with_peer:
+            contenders.append(Contender(kafka(), resources))
+        for number in range(1, kills + 1):
+            for contender in contenders:
+                for each in contenders:
+                    each.settle()
+                contender.kill_leader()
+                outage_ms = contender.outages_ms[-1]
+                print(
+                    f"{contender.program.name}, kill {number}: {outage_ms:.0f} ms", file=sys.stderr
+                )
+    ours, theirs = contenders[0], contenders[-1]
+    what = "leader killed to next acknowledged CreateTopics"
+    return [
+        Row(f"{what}{label}", theirs.program.name, of(ours.outages_ms), of(theirs.outages_ms), "ms")
+        for label, of in ((f", of {kills}", statistics.median), (", worst", max))
+    ]

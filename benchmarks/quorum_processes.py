@@ -1,0 +1,166 @@
+"""Quorums of controllers, each a process of its own with default settings: ours and Kafka's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.java import Java
+from tests.process.combined_node import lasting_ports
+
+from kvorum.wire.uuid_text import uuid_to_text
+
+CLUSTER_ID = "Zm9yLWJlbmNobWFyay0wMQ"
+HOST = "127.0.0.1"
+STOP_SECONDS_MAX = 30.0
+CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+HEAP_MB = 256
+# What bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java, the heap's
+# size aside: theirs is 1 GiB, of which an idle controller touches less than this.
+SCRIPT_FLAGS = (
+    f"-Xmx{HEAP_MB}m",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How to format a directory and run a node; settings files and more words come behind."""
+
+    name: str
+    format_command: Sequence[str]
+    run_command: Sequence[str]
+
+
+def kvorum() -> Program:
+    """Return our own program, in the interpreter that runs this."""
+    command = [sys.executable, "-m", "kvorum.cli"]
+    return Program("kvorum", [*command, "storage", "format"], [*command, "server"])
+
+
+def kafka() -> Program:
+    """Return real Kafka from its jars, with the flags of its own start script."""
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    running = [str(java.executable), *SCRIPT_FLAGS, "-cp", f"{java.jars}/*", "kafka.Kafka"]
+    formatting = java.command("kafka.tools.StorageTool", "format")
+    return Program(f"Kafka {REFERENCE_RELEASE}", formatting, running)
+
+
+class QuorumProcesses:
+    """So many controllers; as a context they are formatted and running, and killed at the end."""
+
+    def __init__(
+        self,
+        program: Program,
+        folder: Path,
+        *,
+        count: int = 3,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.program = program
+        self.ports = dict(enumerate(lasting_ports(count), start=1))
+        self._folder = folder
+        self._settings = dict(settings or {})
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for node_id in self.ports:
+            self._format(node_id)
+        for node_id in self.ports:
+            self.start(node_id)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for node_id in list(self._processes):
+            self.kill(node_id)
+
+    @property
+    def running(self) -> Mapping[int, str]:
+        """The addresses of all nodes that run."""
+        return {node_id: f"{HOST}:{self.ports[node_id]}" for node_id in self._processes}
+
+    def start(self, node_id: int) -> None:
+        """Start a node; what it says is added to a file of its own."""
+        with self.output_of(node_id).open("ab") as output:
+            self._processes[node_id] = subprocess.Popen(
+                [*self.program.run_command, str(self._file(node_id))],
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+            )
+
+    def kill(self, node_id: int) -> None:
+        """End a node as a power cut of its machine's processes does."""
+        process = self._processes.pop(node_id)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def output_of(self, node_id: int) -> Path:
+        """Return the file that holds what a node said."""
+        return self._folder / f"node-{node_id}.txt"
+
+    def assert_running(self) -> None:
+        """Raise RuntimeError where a node has ended by itself."""
+        for node_id, process in self._processes.items():
+            if process.poll() is not None:
+                message = f"node {node_id} ended:\n{self.output_of(node_id).read_text()[-2000:]}"
+                raise RuntimeError(message)
+
+    def resident_mib(self, node_id: int) -> float:
+        """Return how much memory a node holds now."""
+        status = Path(f"/proc/{self._processes[node_id].pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
+    def processor_seconds(self, node_id: int) -> float:
+        """Return how much processor time a node has used so far."""
+        stat = Path(f"/proc/{self._processes[node_id].pid}/stat").read_text()
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_SECOND
+
+    def _format(self, node_id: int) -> None:
+        file = self._file(node_id)
+        file.write_text(self._properties(node_id))
+        voters = ",".join(
+            f"{each}@{HOST}:{port}:{uuid_to_text(bytes([each]) * 16)}"
+            for each, port in self.ports.items()
+        )
+        words = ["-t", CLUSTER_ID, "--initial-controllers", voters, "-c", str(file)]
+        command = [*self.program.format_command, *words]
+        subprocess.run(command, check=True, capture_output=True, cwd=self._folder)
+
+    def _properties(self, node_id: int) -> str:
+        listener = f"CONTROLLER://{HOST}:{self.ports[node_id]}"
+        servers = ",".join(f"{HOST}:{port}" for port in self.ports.values())
+        settings = {
+            "process.roles": "controller",
+            "node.id": str(node_id),
+            "controller.quorum.bootstrap.servers": servers,
+            "listeners": listener,
+            "advertised.listeners": listener,
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self._folder / f"data-{node_id}"),
+            **self._settings,
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+    def _file(self, node_id: int) -> Path:
+        return self._folder / f"server-{node_id}.properties"
