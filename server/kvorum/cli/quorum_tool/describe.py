@@ -65,9 +65,7 @@ async def print_replication(
 
 def _leader_of(info: QuorumInfo) -> ReplicaState:
     if info.leader is None:
-        raise AdminError(
-            _NO_LEADER_AMONG_VOTERS, cause=f"node {info.leader_id} leads and is not a voter"
-        )
+        raise AdminError(_NO_LEADER_AMONG_VOTERS)
     return info.leader
 
 
