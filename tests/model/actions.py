@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tests.model import crashes, elections, network, reconfiguration, replication, snapshots
 from tests.model.design import Bounds, Design
-from tests.model.history import noted
+from tests.model.history import cut_off, noted, without_stale_replies
 from tests.model.state import (
     CANDIDATE,
     FOLLOWER,
@@ -73,6 +73,14 @@ def _led(state: State, bounds: Bounds) -> State:
 
 def steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
     """Yield every step that may be taken, with the state it leads to."""
+    for label, after in _all_steps(design, bounds, state):
+        if after.network and not design.believes_stale_replies:
+            yield label, without_stale_replies(state, after)
+        else:
+            yield label, after
+
+
+def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
     for own in range(len(state.nodes)):
         yield from _timers(design, bounds, state, own)
         yield from _elected(design, bounds, state, own)
@@ -162,10 +170,9 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
         back = crashes.restarted(
             design, own, node, first_voters=state.first_voters, node_count=len(state.nodes)
         )
-        kept = tuple(one for one in state.network if one.receiver != own or one.kind != "reply")
-        after = noted(state, own, back)
+        after = cut_off(noted(state, own, back), own)
         more = spent._replace(crashes=spent.crashes + 1)
-        yield ("crashes", own), after._replace(network=kept, spent=more)
+        yield ("crashes", own), after._replace(spent=more)
 
 
 def _asked(design: Design, bounds: Bounds, state: State, request: Request) -> Iterator[Step]:
@@ -190,6 +197,9 @@ def _delivered(design: Design, bounds: Bounds, state: State, request: Request) -
     node, reply = network.answered(design, state, request)
     label = (request.kind, request.sender, request.receiver)
     after = noted(state, request.receiver, node)
+    if not request.is_awaited:
+        yield (*label, reply.verdict, "too late"), after
+        return
     yield (*label, reply.verdict), _with_reply(design, bounds, after, reply)
     if bounds.partial_fetches and reply.verdict == "records" and len(reply.entries) > 1:
         part = reply._replace(entries=reply.entries[:1])

@@ -43,6 +43,7 @@ class Design:
     pre_vote_binds: bool = False
     pre_vote_against_living_leader: bool = False
     stands_with_unflushed_log: bool = False
+    believes_stale_replies: bool = False
     leads_on_after_restart: bool = False
     votes_in_epoch_it_led: bool = False
     counts_unflushed_tail: bool = False

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.model.state import LEADER, NOBODY, History, Node, State, bit, voters_of, with_node
+from tests.model.state import (
+    LEADER,
+    NOBODY,
+    History,
+    Node,
+    Request,
+    State,
+    bit,
+    voters_of,
+    with_node,
+)
 
 
 def noted(state: State, index: int, after: Node) -> State:
@@ -23,6 +33,28 @@ def noted(state: State, index: int, after: Node) -> State:
             counted_by=voters_of(after.log, state.first_voters),
         )
     return with_node(state, index, after)._replace(history=history)
+
+
+def without_stale_replies(before: State, after: State) -> State:
+    """Return a state in which nobody awaits a reply that has moved since it asked."""
+    for index, (one, other) in enumerate(zip(before.nodes, after.nodes, strict=True)):
+        if (one.role, one.epoch) != (other.role, other.epoch):
+            after = cut_off(after, index)
+    return after
+
+
+def cut_off(state: State, index: int) -> State:
+    """Return the state in which a node awaits no reply to what it asked before.
+
+    Its requests may still arrive. A reply that was given to what the node was before must not
+    reach what it is now.
+    """
+    network = [
+        one._replace(is_awaited=False) if isinstance(one, Request) and one.sender == index else one
+        for one in state.network
+        if isinstance(one, Request) or one.receiver != index
+    ]
+    return state._replace(network=tuple(sorted(network)))
 
 
 def _with_vote(history: History, index: int, node: Node) -> History:

@@ -1,7 +1,7 @@
 """Messages: what a node may ask now, what it is answered, and what it makes of the answer.
 
-Each function looks at one node only, as a process does. A reply is taken in only by a node that is
-still in the role and epoch it asked in; a crash cuts its connections.
+Each function looks at one node only, as a process does. A node awaits one reply of each other node
+at a time, and none any more once it has moved (see `history.without_stale_replies`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.model.state import (
     PROSPECTIVE,
     RESIGNED,
     UNATTACHED,
+    Message,
     Node,
     Reply,
     Request,
@@ -37,14 +38,27 @@ KINDS_OF_ROLE = {
 
 
 def requests(design: Design, state: State, own: int) -> Iterator[Request]:
-    """Yield what a node may ask of others."""
+    """Yield what a node may ask of others, from whom it awaits nothing."""
+    for request in _all_requests(design, state, own):
+        is_waiting = any(_is_between(message, request) for message in state.network)
+        if not is_waiting or design.believes_stale_replies:
+            yield request
+
+
+def _is_between(message: Message, request: Request) -> bool:
+    if isinstance(message, Reply):
+        return (message.receiver, message.sender) == (request.sender, request.receiver)
+    is_same_way = (message.sender, message.receiver) == (request.sender, request.receiver)
+    return is_same_way and message.is_awaited
+
+
+def _all_requests(design: Design, state: State, own: int) -> Iterator[Request]:
     node = state.nodes[own]
     voters = voters_of(node.log, state.first_voters)
-    end = {"offset": node.end, "last_epoch": node.last_epoch}
     if node.role in {PROSPECTIVE, CANDIDATE}:
         kind = "pre-vote" if node.role == PROSPECTIVE else "vote"
         for voter in members(voters & ~node.tally):
-            yield Request(kind, own, voter, node.epoch, **end)
+            yield Request(kind, own, voter, node.epoch, node.end, node.last_epoch)
     elif node.role in {LEADER, RESIGNED}:
         kind = "begin" if node.role == LEADER else "end"
         for voter in members(voters & ~bit(own)):
@@ -55,7 +69,7 @@ def requests(design: Design, state: State, own: int) -> Iterator[Request]:
         asked = [node.leader] if node.role == FOLLOWER else range(len(state.nodes))
         for other in asked:
             if other != own:
-                yield Request("fetch", own, other, node.epoch, **end)
+                yield Request("fetch", own, other, node.epoch, node.end, node.last_epoch)
 
 
 def answered(design: Design, state: State, request: Request) -> tuple[Node, Reply]:

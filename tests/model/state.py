@@ -71,7 +71,8 @@ class Node(NamedTuple):
 class Request(NamedTuple):
     """A request: `kind` is pre-vote, vote, begin, end, fetch or snapshot.
 
-    `offset` and `last_epoch` are where the sender's log ends, or the snapshot it asks for.
+    `offset` and `last_epoch` are where the sender's log ends, or the snapshot it asks for. The
+    reply is not awaited any more once the sender has moved to another role or epoch, or crashed.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Request(NamedTuple):
     epoch: int
     offset: int = 0
     last_epoch: int = 0
+    is_awaited: bool = True
 
 
 class Reply(NamedTuple):

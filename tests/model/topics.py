@@ -140,6 +140,11 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "a candidate claims a log that is not durable": Mistake(
             Design(stands_with_unflushed_log=True), _WRITE, ("leader_completeness",)
         ),
+        "a reply to what a node was before is believed": Mistake(
+            Design(believes_stale_replies=True),
+            Bounds(pre_votes=False, delayed=1, syncs_at_once=True),
+            ("durable_majority",),
+        ),
         "a leader leads on after a restart": Mistake(
             Design(leads_on_after_restart=True), _LOST_TAIL, ("log_matching",)
         ),
