@@ -98,6 +98,20 @@ _TWO_LEADERS_CHANGE = Bounds(
         "leads 2",
     ),
 )
+_LATE_REPLY = Bounds(
+    pre_votes=False,
+    syncs_at_once=True,
+    delayed=1,
+    prologue=(
+        "stands 0",
+        "vote 0 1 granted",
+        "leads 0",
+        "stands 1",
+        "begin 0 1 done",
+        "vote 1 2 granted",
+        "leads 1",
+    ),
+)
 _FIGURE_8 = Bounds(
     epochs=4,
     is_led=True,
@@ -142,7 +156,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "a reply to what a node was before is believed": Mistake(
             Design(believes_stale_replies=True),
-            Bounds(pre_votes=False, delayed=1, syncs_at_once=True),
+            _LATE_REPLY,
             ("durable_majority",),
         ),
         "a leader leads on after a restart": Mistake(
