@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.quorum_tools import comparable, run_ours, run_real
-from tests.unit.cli_quorum.fake_node import Answer, FakeNode
+from tests.unit.cli_quorum.fake_node import SILENCE, Answer, FakeNode
 
 from kvorum.cli.admin.error_classes import is_retriable
 from kvorum.wire.error_codes import ErrorCode
@@ -203,4 +203,16 @@ def test_strange_descriptions(
 def test_a_server_that_hangs_up(server: Server, settings: Path, kafka_tools: ToolRunner) -> None:
     server.answer(DescribeQuorum=None)
     told = both(server, settings, kafka_tools, *DESCRIBE)
+    assert "DisconnectException: Cancelled describeMetadataQuorum request" in told.stderr
+
+
+@pytest.mark.parametrize("by", ["server", "controller"])
+def test_a_server_that_stops_answering(
+    by: str, server: Server, settings: Path, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    hasty = tmp_path / "hasty.properties"
+    times = "request.timeout.ms=600\ndefault.api.timeout.ms=3000\n"
+    hasty.write_text(f"{settings.read_text()}{times}")
+    server.answer(DescribeQuorum=SILENCE, DescribeCluster=server.node.described_cluster())
+    told = both(server, hasty, kafka_tools, *DESCRIBE, by=by)
     assert "DisconnectException: Cancelled describeMetadataQuorum request" in told.stderr

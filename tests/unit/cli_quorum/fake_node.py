@@ -22,7 +22,8 @@ from kvorum.wire.messages.metadata import MetadataResponse, MetadataResponseBrok
 from kvorum.wire.primitives import Message
 
 Answer = Callable[[Message], Message | None]
-"""None hangs up."""
+"""None hangs up; SILENCE leaves the client waiting."""
+SILENCE = MetadataResponse(cluster_id="to be left unsaid")
 API_VERSIONS = 18
 HOST = "127.0.0.1"
 
@@ -102,6 +103,8 @@ class FakeNode:
             answer = self._answers[request.NAME.removesuffix("Request")](request)
         if answer is None:
             return None
+        if answer is SILENCE:
+            return b""
         return encode_response_frame(answer, version=version, correlation_id=header.correlation_id)
 
     def _versions(self) -> ApiVersionsResponse:
@@ -124,7 +127,7 @@ class FakeNode:
                     answer = self._answer(await reader.readexactly(size))
                     if answer is None:
                         break
-                    writer.write(with_size(answer))
+                    writer.write(with_size(answer) if answer else b"")
         finally:
             self._tasks.discard(task)
             writer.close()
