@@ -118,6 +118,8 @@ def answer_end_quorum_epoch(
         role = replica.role
         if isinstance(role, Follower) and role.leader_id == request.leader_id:
             role.fetch_deadline = now + _successor_wait_ms(replica, request.preferred)
+            # There is no leader to lose any more: who comes first in line needs pre-votes.
+            role.has_fetched = False
     return EndQuorumEpochResponse(error=error, leader=replica.known_leader())
 
 
