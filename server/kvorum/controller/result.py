@@ -16,11 +16,13 @@ class ControllerResult(Generic[Response_co]):
 
     Atomic records go into the log as one append; others may be split between appends. Without
     records the answer waits for what is pending before it, or leaves at once if nothing is.
+    A `kraft_version` is what the quorum is to work at; it goes into the log before the records.
     """
 
     response: Response_co
     records: tuple[RecordAndVersion, ...] = ()
     is_atomic: bool = True
+    kraft_version: int | None = None
 
 
 MAX_RECORDS_PER_USER_OPERATION = 10_000

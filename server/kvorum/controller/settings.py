@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -37,6 +37,11 @@ class ControllerSettings:
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
+def _no_problem(kraft_version: int) -> str | None:
+    del kraft_version
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
     """What one call needs beside the image: time, chance, place in the log, and who asks.
@@ -44,6 +49,7 @@ class ControllerContext:
     `now_ms` is monotonic; `next_offset` is the offset that the first record of the result will
     have; `kraft_version` and `leader_id` are the quorum's; `listener` is where the request
     arrived. `is_forwarded` tells that a broker passed the request on in an Envelope.
+    `kraft_upgrade_problem` tells why the quorum cannot go to a kraft.version, None where it can.
     """
 
     settings: ControllerSettings
@@ -56,3 +62,4 @@ class ControllerContext:
     is_forwarded: bool = False
     kraft_version: int = 0
     leader_id: int = -1
+    kraft_upgrade_problem: Callable[[int], str | None] = _no_problem

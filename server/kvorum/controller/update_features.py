@@ -32,6 +32,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -79,9 +80,11 @@ def update_features(
     if any(update.name == ELR_VERSION_FEATURE and update.level > 0 for update in updates):
         records = [*elr_safety_records(image, context), *records]
     check_record_count(records)
+    response = _success(request, context.api_version)
+    if request.validate_only:
+        return ControllerResult(response)
     return ControllerResult(
-        _success(request, context.api_version),
-        () if request.validate_only else tuple(records),
+        response, tuple(records), kraft_version=proposed.get(KRAFT_VERSION_FEATURE)
     )
 
 
@@ -130,7 +133,7 @@ def _update_feature(
     current = context.kraft_version if is_kraft_version else image.features.level(update.name)
     _check_direction(update, current)
     if is_kraft_version:
-        return _update_kraft_version(update, current)
+        return _update_kraft_version(update, current, context)
     if update.name == METADATA_VERSION_FEATURE:
         _check_metadata_version(image.metadata_version, update)
     else:
@@ -152,13 +155,21 @@ def _check_direction(update: _Update, current: int) -> None:
         raise _invalid(update, "Can't downgrade to a newer version.")
 
 
-def _update_kraft_version(update: _Update, current: int) -> list[RecordAndVersion]:
-    """Accept the level that is in force; another one is the consensus layer's to set."""
-    if update.level == current:
-        return []
+def _update_kraft_version(
+    update: _Update, current: int, context: ControllerContext
+) -> list[RecordAndVersion]:
+    """Accept a level that the quorum can work at; it is the quorum that writes it.
+
+    The record is there so that the answer has something to wait for.
+    """
     if update.upgrade_type is not UpgradeType.UPGRADE:
-        raise _invalid(update, "Can't downgrade the version of this feature.")
-    raise _invalid(update, "Upgrading kraft.version of a running quorum is not supported.")
+        if update.level != current:
+            raise _invalid(update, "Can't downgrade the version of this feature.")
+        return []
+    problem = context.kraft_upgrade_problem(update.level)
+    if problem is not None:
+        raise RequestError(ErrorCode.INVALID_UPDATE_VERSION, problem)
+    return [(NoOpRecord(), 0)]
 
 
 def _check_metadata_version(current: MetadataVersion, update: _Update) -> None:

@@ -167,6 +167,8 @@ class ControllerShell:
 
     def _append(self, claim: _Claim, result: ControllerResult[Answer]) -> None:
         """Fold the records of `result` into the pending image and propose them."""
+        if result.kraft_version is not None:
+            self._raft.upgrade_kraft_version(result.kraft_version, epoch=claim.epoch)
         for records in _split(result.records, is_atomic=result.is_atomic):
             base_offset = self._raft.log_end_offset
             pending = claim.pending.apply_all(
@@ -191,6 +193,7 @@ class ControllerShell:
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
+            kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
         )
         if request is None:
             return context

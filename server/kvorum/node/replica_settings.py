@@ -40,6 +40,7 @@ def replica_settings(
             fetch_timeout_ms=quorum.fetch_timeout_ms,
             request_timeout_ms=quorum.request_timeout_ms,
             retry_backoff_ms=quorum.retry_backoff_ms,
+            auto_join=quorum.auto_join,
             fetch_bytes_max=quorum.fetch_bytes_max,
             fetch_snapshot_bytes_max=quorum.fetch_snapshot_bytes_max,
         ),

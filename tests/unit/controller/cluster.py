@@ -47,6 +47,7 @@ class ControllerUnderTest:
     next_offset: int = 0
     now_ms: float = 0.0
     kraft_version: int = 1
+    kraft_upgrade_problem: str | None = None
     random: Random = field(default_factory=lambda: Random(7))
     records: list[RecordAndVersion] = field(default_factory=list[RecordAndVersion])
     last_records: tuple[RecordAndVersion, ...] = ()
@@ -66,6 +67,7 @@ class ControllerUnderTest:
             is_forwarded=is_forwarded,
             kraft_version=self.kraft_version,
             leader_id=self.settings.node_id,
+            kraft_upgrade_problem=lambda _: self.kraft_upgrade_problem,
         )
 
     def commit(self, records: tuple[RecordAndVersion, ...]) -> None:

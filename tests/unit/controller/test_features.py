@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
+from kvorum.controller.update_features import update_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
@@ -17,6 +18,7 @@ from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationResponse,
 )
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
@@ -232,4 +234,51 @@ def test_controllers_cannot_register_at_old_levels() -> None:
 def test_the_level_of_kraft_version_may_be_confirmed() -> None:
     controller = started_cluster(brokers=1)
     assert update(controller, ("kraft.version", 1, UPGRADE)).error_code == 0
-    assert controller.last_records == ()
+    assert controller.last_records == ((NoOpRecord(), 0),)
+
+
+def kraft_update(level: int, upgrade_type: int = UPGRADE) -> UpdateFeaturesRequest:
+    key = UpdateFeaturesRequestFeatureUpdateKey(
+        feature="kraft.version", max_version_level=level, upgrade_type=upgrade_type
+    )
+    return UpdateFeaturesRequest(feature_updates=[key])
+
+
+def test_raising_kraft_version_is_left_to_the_quorum_and_waited_for() -> None:
+    controller = started_cluster(brokers=1)
+    controller.kraft_version = 0
+    result = update_features(controller.image, kraft_update(1), controller.context(2))
+    assert result.response.error_code == 0
+    assert result.kraft_version == 1
+    assert result.records == ((NoOpRecord(), 0),)
+
+
+def test_a_dry_run_raises_nothing() -> None:
+    controller = started_cluster(brokers=1)
+    controller.kraft_version = 0
+    request = kraft_update(1)
+    request.validate_only = True
+    result = update_features(controller.image, request, controller.context(2))
+    assert (result.response.error_code, result.kraft_version, result.records) == (0, None, ())
+
+
+def test_what_the_quorum_has_against_a_kraft_version_is_told() -> None:
+    controller = started_cluster(brokers=1)
+    controller.kraft_version = 0
+    controller.kraft_upgrade_problem = "Invalid upgrade, because"
+    result = update_features(controller.image, kraft_update(1), controller.context(2))
+    assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert result.response.error_message == f"{PREFIX}Invalid upgrade, because"
+    assert (result.kraft_version, result.records) == (None, ())
+
+
+@pytest.mark.parametrize("upgrade_type", [SAFE, UNSAFE])
+def test_kraft_version_never_goes_back(upgrade_type: int) -> None:
+    controller = started_cluster(brokers=1)
+    request = kraft_update(0, upgrade_type)
+    result = update_features(controller.image, request, controller.context(2))
+    assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert (result.response.error_message or "").endswith(
+        "Can't downgrade the version of this feature."
+    )
+    assert (result.kraft_version, result.records) == (None, ())

@@ -25,6 +25,7 @@ class QuorumSettings:
     fetch_timeout_ms: int
     request_timeout_ms: int
     retry_backoff_ms: int
+    auto_join: bool
     fetch_bytes_max: int
     fetch_snapshot_bytes_max: int
 
@@ -104,6 +105,7 @@ def quorum_settings(values: BrokerValues) -> QuorumSettings:
         fetch_timeout_ms=values.integer("controller.quorum.fetch.timeout.ms"),
         request_timeout_ms=values.integer("controller.quorum.request.timeout.ms"),
         retry_backoff_ms=values.integer("controller.quorum.retry.backoff.ms"),
+        auto_join=values.boolean("controller.quorum.auto.join.enable"),
         fetch_bytes_max=values.integer("controller.quorum.fetch.max.bytes"),
         fetch_snapshot_bytes_max=values.integer("controller.quorum.fetch.snapshot.max.bytes"),
     )

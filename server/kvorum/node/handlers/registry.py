@@ -92,6 +92,9 @@ HANDLERS: Final = (
     HandlerSpec(73, controller="controlled"),
     HandlerSpec(74, broker="list_config_resources"),
     HandlerSpec(75, broker="describe_topic_partitions"),
+    _forwarded(80, controller="raft"),
+    _forwarded(81, controller="raft"),
+    HandlerSpec(82, controller="raft"),
 )
 
 

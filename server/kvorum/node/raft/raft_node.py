@@ -25,9 +25,11 @@ from kvorum.node.raft.runtime import AsyncioRuntime
 from kvorum.node.raft.settings import Address, Clock, RaftSettings
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import (
+    KRaftVersionUpgradeError,
     NotLeadingError,
     OffsetAndEpoch,
     RaftCore,
+    StaleEpochError,
 )
 from kvorum.raft.basics import endpoint_named
 from kvorum.raft.roles import Leader
@@ -202,6 +204,35 @@ class RaftNode:
             raise NotLeaderError(leader_id=self.leader_id, epoch=self.epoch) from None
         return base_offset + len(values) - 1
 
+    def kraft_upgrade_problem(self, kraft_version: int) -> str | None:
+        """Return why the quorum cannot be raised to a kraft.version, None where it can be.
+
+        Raises NotLeaderError.
+        """
+        try:
+            self._upgrade(kraft_version, epoch=self.epoch, validate_only=True)
+        except KRaftVersionUpgradeError as error:
+            return str(error)
+        return None
+
+    def upgrade_kraft_version(self, kraft_version: int, *, epoch: int) -> None:
+        """Have the quorum work at a kraft.version from the next record on, if it does not yet.
+
+        Raises NotLeaderError unless this node leads in `epoch`, KRaftVersionUpgradeError where
+        `kraft_upgrade_problem` tells of one.
+        """
+        self._upgrade(kraft_version, epoch=epoch, validate_only=False)
+
+    def _upgrade(self, kraft_version: int, *, epoch: int, validate_only: bool) -> None:
+        driver = self._running_driver()
+        try:
+            _, effects = driver.core.upgrade_kraft_version(
+                driver.now(), epoch=epoch, kraft_version=kraft_version, validate_only=validate_only
+            )
+        except StaleEpochError as error:
+            raise NotLeaderError(leader_id=self.leader_id, epoch=self.epoch) from error
+        driver.run(effects)
+
     def resign(self, epoch: int) -> None:
         """Give up the leadership of `epoch`, if this node still has it."""
         driver = self._running_driver()
@@ -212,7 +243,8 @@ class RaftNode:
     ) -> Message:
         """Answer a request of a peer; a fetch may wait for records.
 
-        Takes Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot and DescribeQuorum.
+        Takes Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum, and
+        AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter.
         `version` is the request's, `listener_name` the one it came in on. Raises RaftStoppedError.
         """
         driver = self._running_driver()
