@@ -5,17 +5,22 @@ from __future__ import annotations
 import argparse
 import platform
 
-from benchmarks import codec, failover, node_start
+from benchmarks import codec, failover, node_start, soak
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = ("codec", "node", "failover")
+PARTS = ("codec", "node", "failover", "soak")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--idle-minutes", type=float, default=60, help="of soak (default: 60)")
+    parser.add_argument("--load-minutes", type=float, default=10, help="of soak (default: 10)")
     arguments = parser.parse_args()
+    if arguments.part == "soak":
+        soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
+        return
     rows: list[Row] = []
     if arguments.part in (None, "codec"):
         rows += codec.message_rows() + codec.batch_rows()

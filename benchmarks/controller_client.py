@@ -58,9 +58,19 @@ class ControllerClient:
         for address in list(self._connections):
             self._forget(address)
 
-    def create_topic(self, addresses: Iterable[str]) -> float:
+    def next_name(self) -> str:
+        """Return a topic name that this client did not use yet."""
+        return f"{self._label}-{next(self._numbers)}"
+
+    def for_same_broker(self) -> ControllerClient:
+        """Return another client, for another thread, that plays the same broker."""
+        other = ControllerClient(self._label)
+        other._broker_epoch = self._broker_epoch
+        return other
+
+    def create_topic(self, addresses: Iterable[str], name: str | None = None) -> float:
         """Ask for a topic, one controller after the other; return when one acknowledged it."""
-        name = f"{self._label}-{next(self._numbers)}"
+        name = self.next_name() if name is None else name
         is_retry = False
         deadline = time.perf_counter() + PATIENCE_SECONDS
         for address in itertools.cycle(addresses):
