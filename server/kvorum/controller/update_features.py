@@ -70,7 +70,8 @@ def update_features(
         _Update(update.feature, update.max_version_level, _upgrade_type(update.upgrade_type))
         for update in request.feature_updates
     ]
-    proposed = image.features.all_levels() | {update.name: update.level for update in updates}
+    wanted = {update.name: update.level for update in updates}
+    proposed = image.features.all_levels() | wanted
     records: list[RecordAndVersion] = []
     for update in updates:
         try:
@@ -84,7 +85,7 @@ def update_features(
     if request.validate_only:
         return ControllerResult(response)
     return ControllerResult(
-        response, tuple(records), kraft_version=proposed.get(KRAFT_VERSION_FEATURE)
+        response, tuple(records), kraft_version=wanted.get(KRAFT_VERSION_FEATURE)
     )
 
 

@@ -14,7 +14,7 @@ from kvorum.raft.messages import (
     VoteResponse,
 )
 from kvorum.raft.replica import Replica
-from kvorum.raft.roles import Follower, Prospective
+from kvorum.raft.roles import Follower, Leader, Prospective, Resigned
 
 
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
@@ -99,6 +99,8 @@ def answer_begin_quorum_epoch(
 ) -> BeginQuorumEpochResponse:
     """Follow a new leader."""
     error = _leader_error(replica, request.epoch, request.leader_id)
+    if error is Error.NONE and _contradicts(replica, request.epoch, request.leader_id):
+        error = Error.UNKNOWN_LEADER_EPOCH
     if error is Error.NONE:
         known = KnownLeader(request.epoch, request.leader_id, request.endpoints)
         learn_leader(replica, now, known)
@@ -112,6 +114,8 @@ def answer_end_quorum_epoch(
 ) -> EndQuorumEpochResponse:
     """Prepare to replace a leader that has resigned: who is first in line does not wait."""
     error = _leader_error(replica, request.epoch, request.leader_id)
+    if error is Error.NONE and _contradicts(replica, request.epoch, request.leader_id):
+        error = Error.UNKNOWN_LEADER_EPOCH
     if error is Error.NONE:
         known = KnownLeader(request.epoch, request.leader_id, request.endpoints)
         learn_leader(replica, now, known)
@@ -127,6 +131,18 @@ def _leader_error(replica: Replica, epoch: int, leader_id: int) -> Error:
     if epoch < replica.role.epoch:
         return Error.FENCED_LEADER_EPOCH
     return Error.INVALID_REQUEST if leader_id < 0 or epoch > EPOCH_MAX else Error.NONE
+
+
+def _contradicts(replica: Replica, epoch: int, leader_id: int) -> bool:
+    """Tell whether a peer names a leader who cannot be: an epoch has one, and it knows that it is.
+
+    Such a peer is told an error that makes it drop the answer. To a real Kafka node the leader in
+    the answer would be a broken invariant, and stop it.
+    """
+    role = replica.role
+    if leader_id == replica.own.key.id:
+        return not (isinstance(role, Leader | Resigned) and role.epoch == epoch)
+    return epoch == role.epoch and role.leader_id not in {None, leader_id}
 
 
 def _successor_wait_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:

@@ -48,6 +48,7 @@ from kvorum.raft.serving import (
     answer_describe_quorum,
     answer_fetch_snapshot,
     answer_parked,
+    fail_parked,
     serve_fetch,
     update_high_watermark,
 )
@@ -255,7 +256,7 @@ class RaftCore:
         replica = self._replica
         poll(replica, now)
         if not isinstance(replica.role, Leader):
-            answer_parked(replica, replica.parked.take_all())
+            fail_parked(replica)
         is_handing_over = isinstance(replica.role, Resigned)
         if (
             replica.is_shutting_down

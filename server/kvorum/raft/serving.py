@@ -53,11 +53,7 @@ def answer_fetch(replica: Replica, request: FetchRequest) -> FetchResponse:
     """Return the answer to a fetch as of now."""
     error = _fetch_error(replica, request)
     if error is not Error.NONE:
-        return FetchResponse(
-            error=error,
-            leader=replica.known_leader(),
-            log_start_offset=replica.log.start_offset,
-        )
+        return _fetch_failure(replica, error)
     log = replica.log
     snapshot_id = log.latest_loadable_snapshot
     verdict, position = FetchVerdict.SNAPSHOT, request.position
@@ -142,6 +138,20 @@ def answer_parked(replica: Replica, fetches: list[ParkedFetch]) -> None:
     """Answer fetches that have been parked, as of now."""
     for fetch in fetches:
         replica.outbox.add(Answer(fetch.token, answer_fetch(replica, fetch.request)))
+
+
+def fail_parked(replica: Replica) -> None:
+    """Answer all parked fetches of a replica that does not lead any more: ask somebody else."""
+    for fetch in replica.parked.take_all():
+        replica.outbox.add(
+            Answer(fetch.token, _fetch_failure(replica, Error.NOT_LEADER_OR_FOLLOWER))
+        )
+
+
+def _fetch_failure(replica: Replica, error: Error) -> FetchResponse:
+    return FetchResponse(
+        error=error, leader=replica.known_leader(), log_start_offset=replica.log.start_offset
+    )
 
 
 def answer_fetch_snapshot(
