@@ -242,7 +242,7 @@ def _additions(quorum: Quorum) -> Iterator[Fields]:
         {"voter_id": -1},
         {"voter_directory_id": ZERO_UUID},
         {"listeners": []},
-        {"listeners": [{**quorum.listener, "name": "ELSEWHERE"}]},
+        {"listeners": [{**quorum.listener, "name": "ELSEWHERE", "port": 9093}]},
         {"voter_id": 1},
         {"voter_id": 1, "voter_directory_id": quorum.directory_id},
         # It answers, and would do; but it does not fetch under this id.
