@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
 
 from kvorum.cli.admin.error_classes import class_of, is_retriable
+from kvorum.storage.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 
 pytestmark = pytest.mark.interop
@@ -336,6 +337,33 @@ def test_refusals_are_told_alike(
     assert comparable(mine) == comparable(run_real(filled, kafka_tools))
     assert mine.exit_code == 1
     assert mine.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [*DESCRIPTIONS, *REFUSALS], ids=" ".join)
+def test_a_node_of_ours_is_told_of_as_a_real_one(
+    arguments: tuple[str, ...],
+    kvorum_node: KvorumNode,
+    real_kafka: RealKafka,
+    kafka_tools: ToolRunner,
+) -> None:
+    """But for the ids and addresses of the two nodes, and how far their logs have come."""
+    told: list[ToolResult] = []
+    for node in (kvorum_node, real_kafka):
+        result = without_progress(comparable(run_real(filled_for(node, arguments), kafka_tools)))
+        told.append(
+            ToolResult(
+                result.exit_code, without_ids(result.stdout, node), without_ids(result.stderr, node)
+            )
+        )
+    assert told[0] == told[1]
+
+
+def without_ids(text: str, node: KvorumNode | RealKafka) -> str:
+    text = text.replace(node.controller_servers, "CONTROLLER")
+    identities = load_java_properties((node.files.data / "meta.properties").read_bytes())
+    text = text.replace(identities["directory.id"], "DIRECTORY")
+    text = text.replace(identities["cluster.id"], "CLUSTER")
+    return re.sub(r"(?<=LeaderEpoch: )\d+", "N", text)
 
 
 ERROR_NAMES = Path(__file__).parent / "java" / "ErrorNames.java"

@@ -1,0 +1,95 @@
+"""A static quorum is made a dynamic one with kafka-features: ours and a real one, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum, Key, Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.quorum_story import Story
+from tests.interop.quorum_tools import run_ours, run_real
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
+VOTERS = (1, 2, 3)
+NEWCOMER = 4
+TO_DYNAMIC = ("upgrade", "--feature", "kraft.version=1")
+FINALIZED = (
+    "Feature: kraft.version SupportedMinVersion: 0 SupportedMaxVersion: 1 "
+    "FinalizedVersionLevel: {} Epoch: N"
+)
+
+
+def tell(quorum: ControllerQuorum, tools: ToolRunner) -> list[str]:
+    """Return what Kafka's tools say before, while and after a quorum is upgraded."""
+
+    def real(arguments: Sequence[str]) -> ToolResult:
+        return run_real(arguments, tools)
+
+    story = Story(quorum, real, run_ours)
+    by_id: set[Key] = {(node_id, NO_DIRECTORY) for node_id in VOTERS}
+    story.describe(by_id, set())
+    story.features("describe", tools=tools)
+    story.add(NEWCOMER)
+    story.remove(quorum.controllers[3].key)
+    wait_until_voters_have_told_their_versions(quorum, tools)
+    story.features(*TO_DYNAMIC, "--dry-run", tools=tools)
+    story.features("upgrade", "--feature", "kraft.version=2", tools=tools)
+    story.features("describe", tools=tools)
+    story.features(*TO_DYNAMIC, tools=tools)
+    story.describe(quorum.keys(*VOTERS), set())
+    story.features("describe", tools=tools)
+    story.features(*TO_DYNAMIC, tools=tools)
+    story.features("downgrade", "--feature", "kraft.version=0", tools=tools)
+    story.features("disable", "--feature", "kraft.version", tools=tools)
+    story.features("describe", tools=tools)
+    quorum.start(NEWCOMER)
+    story.describe(quorum.keys(*VOTERS), quorum.keys(NEWCOMER))
+    story.add(NEWCOMER)
+    story.describe(quorum.keys(*VOTERS, NEWCOMER), set())
+    story.remove(quorum.controllers[NEWCOMER].key)
+    story.describe(quorum.keys(*VOTERS), quorum.keys(NEWCOMER))
+    return story.lines
+
+
+def wait_until_voters_have_told_their_versions(quorum: ControllerQuorum, tools: ToolRunner) -> None:
+    """Try the upgrade, without doing it, until it would work.
+
+    The voters of a static quorum tell their leader what they support within a few fetch timeouts.
+    """
+
+    def look() -> bool | None:
+        asked = ("--bootstrap-controller", quorum.addresses, *TO_DYNAMIC, "--dry-run")
+        return tools.run("kafka-features", *asked).exit_code == 0 or None
+
+    wait_for(look, lambda: "kraft.version can be 1")
+
+
+def write_settings(quorum: ControllerQuorum) -> None:
+    """Name the voters in every file but the newcomer's: it asks who they are."""
+    first = [quorum.controllers[node_id] for node_id in VOTERS]
+    voters = ",".join(f"{one.node_id}@{one.address}" for one in first)
+    quorum.write_settings({"controller.quorum.voters": voters}, *VOTERS)
+    servers = ",".join(one.address for one in first)
+    quorum.write_settings({"controller.quorum.bootstrap.servers": servers}, NEWCOMER)
+
+
+def test_a_quorum_of_ours_is_upgraded_as_a_real_one(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    told: dict[Kind, list[str]] = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(f"static-quorum-of-{kind}")
+        with ControllerQuorum(kind, folder, count=4, java=java, tools=kafka_tools) as quorum:
+            write_settings(quorum)
+            for node_id in VOTERS:
+                quorum.format(node_id)
+            quorum.format(NEWCOMER, "--no-initial-controllers")
+            quorum.start(*VOTERS)
+            told[kind] = tell(quorum, kafka_tools)
+    assert told["kvorum"] == told["kafka"]
+    features = [" ".join(line.split()) for line in told["kvorum"]]
+    for level in (0, 1):
+        assert FINALIZED.format(level) in features

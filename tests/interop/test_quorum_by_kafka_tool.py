@@ -1,0 +1,178 @@
+"""A quorum grows, shrinks and has a disk replaced: ours and a real one say the same about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from tests.interop.controller_quorum import ControllerQuorum, Kind
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.quorum_story import Story, Tool
+from tests.interop.quorum_tools import run_ours, run_real
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
+WRONG_DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+
+
+def grow_to_five(story: Story) -> None:
+    """Make both observers voters, one after the other."""
+    quorum = story.quorum
+    voters, observers = quorum.keys(1, 2, 3), quorum.keys(4, 5)
+    story.describe(voters, observers)
+    for newcomer in (4, 5):
+        story.add(newcomer, "--dry-run")
+        story.add(newcomer)
+        voters |= quorum.keys(newcomer)
+        observers -= quorum.keys(newcomer)
+        story.describe(voters, observers)
+
+
+def ask_for_what_cannot_be(story: Story) -> None:
+    """Add who is a voter, remove who is none."""
+    story.add(5)
+    story.remove((4, WRONG_DIRECTORY))
+    story.remove((99, WRONG_DIRECTORY))
+    story.remove((-1, WRONG_DIRECTORY))
+    story.remove((4, "short"))
+
+
+def shrink_to_three(story: Story) -> set[int]:
+    """Remove the leader, then the first of the followers; return who is left."""
+    everybody = set(story.quorum.controllers)
+    left = set(everybody)
+    leader = story.describe(story.quorum.keys(*left), set())
+    for _ in range(2):
+        out = leader if left == everybody else min(left - {leader})
+        story.remove(story.quorum.controllers[out].key, "--dry-run")
+        story.remove(story.quorum.controllers[out].key)
+        left.remove(out)
+        leader = story.describe(story.quorum.keys(*left), story.quorum.keys(*(everybody - left)))
+    return left
+
+
+def replace_a_disk(story: Story, voters: set[int]) -> None:
+    """Have a follower come back with an empty disk: it is somebody else, and has to be added."""
+    quorum = story.quorum
+    others = set(quorum.controllers) - voters
+    leader = story.describe(quorum.keys(*voters), quorum.keys(*others))
+    struck = max(voters - {leader})
+    before, former = quorum.keys(*voters), quorum.controllers[struck].key
+    quorum.controllers[struck].stop()
+    quorum.wipe(struck)
+    quorum.format(struck, "--no-initial-controllers")
+    quorum.start(struck)
+    story.describe(before, quorum.keys(struck, *others))
+    story.add(struck)
+    story.remove(former)
+    story.describe(before - {former}, quorum.keys(struck, *others))
+    story.add(struck)
+    story.describe(quorum.keys(*voters), quorum.keys(*others))
+
+
+def go_back(story: Story, voters: set[int]) -> None:
+    """Make the first three the voters again, so that the story can be told by another tool."""
+    quorum, wanted = story.quorum, {1, 2, 3}
+    for newcomer in wanted - voters:
+        story.add(newcomer)
+    voters = voters | wanted
+    while surplus := voters - wanted:
+        leader = quorum.settled(quorum.keys(*voters)).leader_id
+        out = min(surplus, key=lambda one: one == leader)
+        story.remove(quorum.controllers[out].key)
+        voters.remove(out)
+    # A new leader has never heard of directories that are gone.
+    leader = quorum.settled(quorum.keys(*voters)).leader_id
+    quorum.controllers[leader].stop()
+    quorum.settled(quorum.keys(*voters))
+    quorum.start(leader)
+    quorum.settled(quorum.keys(*voters), quorum.keys(*quorum.controllers) - quorum.keys(*voters))
+
+
+def tell(quorum: ControllerQuorum, tool: Tool, other_tool: Tool) -> list[str]:
+    """Return what one tool said while the quorum lived through everything."""
+    story = Story(quorum, tool, other_tool)
+    grow_to_five(story)
+    ask_for_what_cannot_be(story)
+    voters = shrink_to_three(story)
+    replace_a_disk(story, voters)
+    go_back(Story(quorum, tool, other_tool), voters)
+    return story.lines
+
+
+@pytest.fixture(scope="module")
+def stories(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[tuple[Kind, str], list[str]]:
+    """Every story, by the kind of quorum and the tool that told it."""
+
+    def real(arguments: Sequence[str]) -> ToolResult:
+        return run_real(arguments, kafka_tools)
+
+    told: dict[tuple[Kind, str], list[str]] = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(f"quorum-of-{kind}")
+        with ControllerQuorum(kind, folder, count=5, java=java, tools=kafka_tools) as quorum:
+            quorum.write_dynamic_settings()
+            quorum.form([1, 2, 3])
+            quorum.start()
+            told[kind, "kafka-metadata-quorum"] = tell(quorum, real, run_ours)
+            told[kind, "kvorum quorum"] = tell(quorum, run_ours, real)
+    return told
+
+
+@pytest.mark.parametrize("tool", ["kafka-metadata-quorum", "kvorum quorum"])
+def test_a_quorum_of_ours_is_told_of_as_a_real_one(
+    stories: Mapping[tuple[Kind, str], list[str]], tool: str
+) -> None:
+    ours, theirs = stories["kvorum", tool], stories["kafka", tool]
+    assert ours == theirs
+    said = "\n".join(ours)
+    for expected in ("Added controller N", "Removed  KRaft controller N", "former directory"):
+        assert expected in said
+    for refusal in ("DuplicateVoterException", "VoterNotFoundException"):
+        assert refusal in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_tools_tell_of_a_quorum_alike(
+    stories: Mapping[tuple[Kind, str], list[str]], kind: Kind
+) -> None:
+    assert stories[kind, "kvorum quorum"] == stories[kind, "kafka-metadata-quorum"]
+
+
+def tell_of_growing_from_one(quorum: ControllerQuorum, tool: Tool, other_tool: Tool) -> list[str]:
+    """Return what a tool said while a lone controller got company, and left."""
+    story = Story(quorum, tool, other_tool)
+    everybody, voters = {1, 2, 3}, {1}
+    quorum.start(1)
+    story.describe(quorum.keys(1), set())
+    story.add(2)
+    quorum.start(2, 3)
+    story.describe(quorum.keys(1), quorum.keys(2, 3))
+    for newcomer in (2, 3):
+        story.add(newcomer)
+        voters.add(newcomer)
+        story.describe(quorum.keys(*voters), quorum.keys(*(everybody - voters)))
+    story.remove(quorum.controllers[1].key)
+    story.describe(quorum.keys(2, 3), quorum.keys(1))
+    return story.lines
+
+
+def test_a_quorum_grows_from_one_as_a_real_one(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def real(arguments: Sequence[str]) -> ToolResult:
+        return run_real(arguments, kafka_tools)
+
+    told: dict[Kind, list[str]] = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(f"growing-quorum-of-{kind}")
+        with ControllerQuorum(kind, folder, count=3, java=java, tools=kafka_tools) as quorum:
+            quorum.write_dynamic_settings()
+            quorum.format(1, "--standalone")
+            quorum.format(2, "--no-initial-controllers")
+            quorum.format(3, "--no-initial-controllers")
+            told[kind] = tell_of_growing_from_one(quorum, real, run_ours)
+    assert told["kvorum"] == told["kafka"]
