@@ -14,6 +14,7 @@ from kvorum.node.client_connection import (
     ClientConnectionError,
     NoCommonVersionError,
 )
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft import Address, Clock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
@@ -46,11 +47,17 @@ class ControllerChannel:
     """
 
     def __init__(
-        self, settings: ChannelSettings, find_leader: Callable[[], Address | None], clock: Clock
+        self,
+        settings: ChannelSettings,
+        find_leader: Callable[[], Address | None],
+        *,
+        clock: Clock,
+        outgoing: Outgoing,
     ) -> None:
         self._settings = settings
         self._find_leader = find_leader
         self._clock = clock
+        self._outgoing = outgoing
         self._connection: ClientConnection | None = None
         self._connecting = asyncio.Lock()
 
@@ -124,7 +131,7 @@ class ControllerChannel:
             leader = self._find_leader()
             if leader is None:
                 return None
-            self._connection = await ClientConnection.open(
+            self._connection = await self._outgoing.open(
                 host=leader.host,
                 port=leader.port,
                 client_id=str(self._settings.node_id),

@@ -67,6 +67,10 @@ class ControllerPart:
         """Whether this is the active controller."""
         return self._shell.is_active
 
+    async def wait_until_active(self) -> None:
+        """Return once this is the active controller."""
+        await self._shell.wait_until_active()
+
     async def start(self) -> None:
         """Take requests; the log must be open.
 

@@ -18,6 +18,7 @@ from kvorum.node.endpoints import Sockets
 from kvorum.node.listener import ListenerServer
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.storage.files import FileSystem
 
@@ -36,6 +37,7 @@ class NodeCore:
     loader: MetadataLoader
     follower: LogFollower
     raft: RaftNode
+    outgoing: Outgoing
     limits: ConnectionLimits
 
     @property
@@ -48,7 +50,8 @@ class NodeCore:
         return ControllerChannel(
             ChannelSettings(self.config.node_id, purpose, timeout_ms),
             self.raft.leader_endpoint,
-            self.clock,
+            clock=self.clock,
+            outgoing=self.outgoing,
         )
 
     def server(self, listener: str, dispatcher: Dispatcher[Node]) -> ListenerServer:

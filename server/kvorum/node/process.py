@@ -25,6 +25,7 @@ from kvorum.node.endpoints import (
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.node.replica_settings import replica_settings
 from kvorum.node.snapshot_keeper import SnapshotKeeper
@@ -38,7 +39,8 @@ _log = logging.getLogger(__name__)
 class Node:
     """One node; many can live in one process and one loop.
 
-    `sockets` are bound ones for some of its listeners, by name; the node closes them. After the
+    `sockets` are bound ones for some of its listeners, by name; the node closes them. Connections
+    to other nodes are opened through `outgoing`. After the
     first failure of its log or disk the node has failed for good: `failed` says so, and `stop`
     cleans up.
     """
@@ -55,6 +57,7 @@ class Node:
         self._given_sockets = sockets
         self._files = files or RealFileSystem()
         self._clock = clock or SystemClock()
+        self.outgoing = Outgoing()
         self._resources = ExitStack()
         self._core: NodeCore | None = None
         self._keeper: SnapshotKeeper | None = None
@@ -107,8 +110,14 @@ class Node:
         await self._clean_up()
 
     async def abort(self) -> None:
-        """Close what is open, without asking the controller for leave."""
-        await self._clean_up()
+        """Close what is open, without a word to anybody, as if the process had died."""
+        await self._clean_up(hands_over=False)
+
+    async def wait_until_active_controller(self) -> None:
+        """Return once this node is the active controller; it must be started."""
+        if self._controller is None:
+            raise RuntimeError("the node is no controller, or not started")
+        await self._controller.wait_until_active()
 
     async def _start_unless_it_fails(self) -> None:
         """Start; a broker would wait for ever for a controller whose log has failed."""
@@ -173,11 +182,13 @@ class Node:
                 files=self._files,
                 clock=self._clock,
                 random=random.SystemRandom(),
+                outgoing=self.outgoing,
             ),
+            outgoing=self.outgoing,
             limits=ConnectionLimits(limits, self._clock),
         )
 
-    async def _clean_up(self) -> None:
+    async def _clean_up(self, *, hands_over: bool = True) -> None:
         """Close whatever is open, the log after those who use it, the locks last."""
         try:
             if self._broker is not None:
@@ -186,20 +197,20 @@ class Node:
                 await self._controller.begin_stop()
             if self._keeper is not None:
                 await self._keeper.close()
-            await self._close_log()
+            await self._close_log(hands_over=hands_over)
             if self._controller is not None:
                 await self._controller.stop()
         finally:
             self._broker = self._controller = None
             self._resources.close()
 
-    async def _close_log(self) -> None:
+    async def _close_log(self, *, hands_over: bool) -> None:
         """Close the log; one that failed before cannot be left clean, and need not be."""
         if self._core is None or not self._is_raft_started:
             return
         self._is_raft_started = False
         try:
-            await self._core.raft.close()
+            await self._core.raft.close(hands_over=hands_over)
         except StorageError as error:
             if self._failure is None:
                 raise

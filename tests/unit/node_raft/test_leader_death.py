@@ -21,6 +21,7 @@ from kvorum.node.client_connection import (
     ConnectionLostError,
     NobodyListensError,
 )
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.peer_link import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
@@ -92,6 +93,7 @@ def link_to(server: QuorumServer) -> PeerLink:
         client_id="test",
         timeout_ms=1000 * PATIENCE_SECONDS,
         clock=SystemClock(),
+        outgoing=Outgoing(),
     )
 
 

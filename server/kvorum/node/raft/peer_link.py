@@ -11,6 +11,7 @@ from kvorum.node.client_connection import (
     ConnectionLostError,
     NobodyListensError,
 )
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.settings import Clock
 
 RECONNECT_BACKOFF_MS_MIN = 50
@@ -30,13 +31,21 @@ class PeerLink:
     """At most one connection to one address, and when another attempt may be made."""
 
     def __init__(
-        self, *, host: str, port: int, client_id: str, timeout_ms: int, clock: Clock
+        self,
+        *,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_ms: int,
+        clock: Clock,
+        outgoing: Outgoing,
     ) -> None:
         self.host = host
         self.port = port
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._clock = clock
+        self._outgoing = outgoing
         self._lock = asyncio.Lock()
         self._connection: ClientConnection | None = None
         self._failure: ClientConnectionError | None = None
@@ -89,7 +98,7 @@ class PeerLink:
         self._retry_at = self._clock.monotonic_ms() + self._backoff_ms
         self._backoff_ms = min(2 * self._backoff_ms, RECONNECT_BACKOFF_MS_MAX)
         try:
-            self._connection = await ClientConnection.open(
+            self._connection = await self._outgoing.open(
                 host=self.host,
                 port=self.port,
                 client_id=self._client_id,

@@ -11,6 +11,7 @@ from kvorum.node.client_connection import (
     NobodyListensError,
     NoCommonVersionError,
 )
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.peer_link import PeerLink, Purpose
 from kvorum.node.raft.settings import Clock, RaftSettings
@@ -23,10 +24,16 @@ class PeerLinks:
     """All connections of one replica to others; `on_result` hears of every request once."""
 
     def __init__(
-        self, settings: RaftSettings, *, clock: Clock, on_result: Callable[[int, PeerResult], None]
+        self,
+        settings: RaftSettings,
+        *,
+        clock: Clock,
+        outgoing: Outgoing,
+        on_result: Callable[[int, PeerResult], None],
     ) -> None:
         self._settings = settings
         self._clock = clock
+        self._outgoing = outgoing
         self._on_result = on_result
         self._client_id = f"raft-client-{settings.node_id}"
         self._links: dict[tuple[int, Purpose], PeerLink] = {}
@@ -75,6 +82,7 @@ class PeerLinks:
             client_id=self._client_id,
             timeout_ms=self._timeout_ms,
             clock=self._clock,
+            outgoing=self._outgoing,
         )
         self._links[destination.id, purpose] = link
         return link

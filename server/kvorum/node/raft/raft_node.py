@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 
+from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.directory import (
     OpenedDirectory,
     SnapshotControls,
@@ -58,8 +59,10 @@ class RaftNode:
         files: FileSystem,
         clock: Clock,
         random: Random,
+        outgoing: Outgoing | None = None,
     ) -> None:
         self._settings = settings
+        self._outgoing = outgoing or Outgoing()
         self._listener = listener
         self._files = files
         self._clock = clock
@@ -105,14 +108,19 @@ class RaftNode:
         self._cleaning = asyncio.create_task(self._clean_now_and_then())
 
     def _connect(self, on_result: Callable[[int, PeerResult], None]) -> PeerLinks:
-        self._links = PeerLinks(self._settings, clock=self._clock, on_result=on_result)
+        self._links = PeerLinks(
+            self._settings, clock=self._clock, outgoing=self._outgoing, on_result=on_result
+        )
         return self._links
 
     def _open(self) -> OpenedDirectory:
         return open_directory(self._settings, files=self._files, now_ms=self._clock.wall_ms())
 
-    async def close(self) -> None:
-        """Hand over leadership, stop, and leave the directory clean. Closing twice is allowed."""
+    async def close(self, *, hands_over: bool = True) -> None:
+        """Hand over leadership, stop, and leave the directory clean. Closing twice is allowed.
+
+        Without `hands_over`, nobody is told: the others find out as if the process had died.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -122,7 +130,7 @@ class RaftNode:
         if self._cleaning is not None:
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
-        if not driver.is_stopped:
+        if hands_over and not driver.is_stopped:
             driver.call(lambda: driver.core.shutdown(driver.now()))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.raft.shutdown_timeout_ms / 1000):
