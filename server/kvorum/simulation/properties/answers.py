@@ -39,6 +39,8 @@ class Answers:
 
     def leaving_request(self, memory: NodeMemory, request: Message) -> None:
         """Look at a request that a node sends."""
+        if not _is_quorums(request):
+            return
         asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
         if isinstance(asked, core.VoteRequest):
             self._elections.check_epoch_told(memory, asked.epoch)
@@ -69,7 +71,7 @@ class Answers:
         if epoch is not None:
             self._elections.check_epoch_told(memory, epoch)
         own = memory.node.settings.cluster_id
-        asked = read_request(request, cluster_id=own) if _is_quorums(request) else request
+        asked = read_request(request, cluster_id=own) if _is_quorums(request) else None
         if isinstance(asked, Message):
             self._check_cluster(memory, request, error)
         elif isinstance(asked, core.VoteRequest) and isinstance(response, VoteResponse):

@@ -85,15 +85,15 @@ class Ledger:
         """Note what a state machine was given: nothing doubled, and what was promised."""
         for index, value in enumerate(batch.values):
             offset = batch.base_offset + index
+            promised = self._acknowledged.get(offset)
+            text = f"{name} applies {value!r} at {offset}, where {promised!r} is acknowledged"
+            self._checks.demand(P25, text, holds=promised in {None, value})
             if value not in self._writes:
                 continue
             first = self._applied.setdefault(value, offset)
             text = f"{name} applies {value!r} at {offset}, it is at {first} too"
             self._checks.demand(P25, text, holds=first == offset)
             self._value_at[offset] = value
-            promised = self._acknowledged.get(offset)
-            text = f"{name} applies {value!r} at {offset}, where {promised!r} is acknowledged"
-            self._checks.demand(P25, text, holds=promised in {None, value})
 
     def check_state(self, name: str, values: dict[int, bytes], next_offset: int) -> None:
         """Demand that a state machine has everything acknowledged below the offset it came to."""

@@ -69,6 +69,7 @@ class NodeMemory:
         # How far the log was said to be durable, and how far it was compared with the others.
         self.durable_offset = 0
         self.verified_offset = 0
+        self.start_offset = 0
         self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
         self.election = ElectionRecord(0)
         # The disk refused something, so that the process may stop; or durable bytes are wrong.

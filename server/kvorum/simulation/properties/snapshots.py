@@ -65,10 +65,11 @@ class SnapshotFacts:
         return True
 
     def check_cover(self, memory: NodeMemory) -> None:
-        """Demand that what the log has given up is in a snapshot."""
+        """Demand that what the log has given up is in a snapshot, where it starts anew."""
         log = memory.node.log
-        if log is None or log.start_offset == 0:
+        if log is None or log.start_offset == memory.start_offset:
             return
+        memory.start_offset = log.start_offset
         latest = log.snapshots.latest()
         text = f"{memory.name}'s log starts at {log.start_offset}, its snapshots are "
         text += f"{sorted(memory.snapshots)}"

@@ -64,13 +64,9 @@ class Timeliness:
         node_id = memory.node.node_id
         for place in [place for place in self._leading_since if place[0] == node_id]:
             self._leading_since[place] = now_ms
-        self._changes = {
-            key: (asked[0], now_ms, asked[2]) if asked[0] == node_id else asked
-            for key, asked in self._changes.items()
-        }
 
     def node_is_gone(self, memory: NodeMemory) -> None:
-        """Expect no answers any more from a process that has ended."""
+        """Expect no answers in time any more from a process that has ended, or is paused."""
         node_id = memory.node.node_id
         self._changes = {key: asked for key, asked in self._changes.items() if asked[0] != node_id}
 

@@ -80,6 +80,7 @@ class Properties:
         memory = self.memory_of(node)
         memory.role = None
         memory.is_excused = False
+        memory.start_offset = 0
         memory.process_high_watermark = None
         memory.start_count = node.start_count
         self._restarts.started(memory)
@@ -102,6 +103,10 @@ class Properties:
         memory.role = None
         self._pre_votes.pop(node.node_id, None)
         self.timeliness.node_is_gone(memory)
+
+    def node_paused(self, node: ObservedNode) -> None:
+        """Note that a process is paused: what it was asked need not be answered in time."""
+        self.timeliness.node_is_gone(self.memory_of(node))
 
     def node_resumed(self, node: ObservedNode) -> None:
         """Note that a paused process goes on."""
@@ -186,12 +191,13 @@ class Properties:
         if is_new_role or has_changed:
             self.watermarks.check_epochs(memory, role)
         self.watermarks.check_durable(memory)
-        if self.watermarks.check_high_watermark(memory, role, self._memories.values()):
+        is_higher = self.watermarks.check_high_watermark(memory, role, self._memories.values())
+        if is_higher or has_changed:
             self._commit(memory)
             self.watermarks.check_end(memory)
         has_snapshots = self.snapshots.check(memory)
+        self.snapshots.check_cover(memory)
         if has_changed or has_snapshots or is_new_role:
-            self.snapshots.check_cover(memory)
             self._check_voters(memory, role)
         if is_new_role and role.name is RoleName.LEADER:
             self.shared.check_leader(memory)

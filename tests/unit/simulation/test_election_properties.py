@@ -1,0 +1,385 @@
+"""Each property about elections, voters and starts is broken once, and noticed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.simulation.observed import (
+    CLUSTER_ID,
+    HERE,
+    Quorum,
+    endpoint_of,
+    key_of,
+    voters_of,
+)
+
+from kvorum.node.raft.control_records import voters_record_of
+from kvorum.node.raft.translation import vote
+from kvorum.raft import messages as core
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.roles import Follower, Prospective, Unattached
+from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.votes import VoteTally
+from kvorum.simulation.disk_faults import DiskFault, FileKind
+from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.storage.errors import DiskError
+from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+from kvorum.wire.records import ControlRecord, ControlRecordType, build_control_batch
+
+
+def _vote_request(
+    candidate: int, *, epoch: int, voter: int, is_pre_vote: bool = False, cluster: str = CLUSTER_ID
+) -> VoteRequest:
+    asked = core.VoteRequest(
+        epoch=epoch,
+        replica=key_of(candidate),
+        voter=key_of(voter),
+        log_end=OffsetAndEpoch(0, 0),
+        is_pre_vote=is_pre_vote,
+    )
+    return vote.write_request(asked, cluster_id=cluster)
+
+
+def _vote_response(
+    *, epoch: int, is_granted: bool, error: core.Error = core.Error.NONE
+) -> VoteResponse:
+    answer = core.VoteResponse(error, core.KnownLeader(epoch), is_granted=is_granted)
+    return vote.write_answer(answer, version=2, listener_name="CONTROLLER")
+
+
+def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
+    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
+
+
+def test_a_sound_quorum_breaks_nothing_and_is_looked_at() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    quorum.replicate(b"a", b"b")
+    for node in quorum.nodes.values():
+        node.commit(3)
+        node.look()
+    quorum[2].lead(2, start=3)
+    quorum[2].look()
+    for checked in ("P1", "P3", "P4", "P5", "P6", "P7", "P10", "P12", "P13", "P18", "P24", "P26"):
+        assert quorum.count(checked) > 0, checked
+
+
+def test_p1_two_leaders_of_one_epoch() -> None:
+    quorum = Quorum()
+    quorum[1].lead(4)
+    quorum[1].look()
+    quorum[2].lead(4)
+    with _broken("P1"):
+        quorum[2].look()
+
+
+def test_p1_a_leader_that_restarts_and_leads_on() -> None:
+    quorum = Quorum()
+    quorum[1].lead(4)
+    quorum[1].look()
+    quorum[1].start_count = 2
+    with _broken("P1"):
+        quorum.properties.node_started(quorum[1])
+
+
+def test_p1_followers_of_two_leaders_in_one_epoch() -> None:
+    quorum = Quorum()
+    quorum[1].follow(4, 2)
+    quorum[1].look()
+    quorum[2].follow(4, 3)
+    with _broken("P1"):
+        quorum[2].look()
+
+
+def test_p2_a_vote_that_is_not_stored() -> None:
+    quorum = Quorum()
+    quorum[2].store(5)
+    with _broken("P2"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            _vote_request(1, epoch=5, voter=2),
+            2,
+            _vote_response(epoch=5, is_granted=True),
+        )
+
+
+def test_p2_two_votes_in_one_epoch() -> None:
+    quorum = Quorum()
+    quorum[2].store(5, voted=1)
+    granted = _vote_response(epoch=5, is_granted=True)
+    quorum.properties.response_leaves(quorum[2], _vote_request(1, epoch=5, voter=2), 2, granted)
+    quorum[2].store(5, voted=3)
+    with _broken("P2"):
+        quorum.properties.response_leaves(quorum[2], _vote_request(3, epoch=5, voter=2), 2, granted)
+
+
+def test_p2_a_stored_vote_that_changes() -> None:
+    quorum = Quorum()
+    quorum[2].store(5, voted=1)
+    quorum[2].look()
+    quorum[2].store(5, voted=3)
+    with _broken("P2"):
+        quorum[2].look()
+
+
+def test_p2_a_candidate_that_has_not_stored_its_own_vote() -> None:
+    quorum = Quorum()
+    quorum[1].store(5)
+    with _broken("P2"):
+        quorum.properties.request_sent(quorum[1], _vote_request(1, epoch=5, voter=2), 2)
+
+
+def test_p3_an_epoch_told_before_it_is_stored() -> None:
+    quorum = Quorum()
+    quorum[2].store(4)
+    with _broken("P3"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            _vote_request(1, epoch=5, voter=2),
+            2,
+            _vote_response(epoch=5, is_granted=False),
+        )
+
+
+def test_p3_a_stored_epoch_that_falls() -> None:
+    quorum = Quorum()
+    quorum[2].store(5)
+    quorum[2].look()
+    quorum[2].store(4)
+    with _broken("P3"):
+        quorum[2].look()
+
+
+def test_p8_a_directory_that_cannot_be_opened_again() -> None:
+    quorum = Quorum()
+    quorum[1].append(b"a")
+    quorum[1].append(b"b")
+    file = quorum[1].disk.directory_at(HERE).names["00000000000000000000.log"]
+    file.flip(20, 3)
+    with _broken("P8"):
+        quorum.properties.node_starts(quorum[1])
+
+
+def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
+    quorum = Quorum()
+    quorum[1].append(b"a")
+    quorum[1].append(b"b")
+    assert quorum[1].disk.flip_bit(FileKind.LOG) is not None
+    quorum.properties.disk_fault(quorum[1], DiskFault.BIT_FLIP)
+    quorum.properties.node_starts(quorum[1])
+    assert quorum.count("P21") > 0
+
+
+def test_p21_a_start_without_what_was_durable() -> None:
+    quorum = Quorum()
+    quorum[1].append(b"a")
+    quorum[1].append(b"b")
+    quorum[1].follow(1, 2)
+    quorum[1].look()
+    view = quorum[1].own_core.shown_log
+    view.end_offset = view.durable_end_offset = 1
+    with _broken("P21"):
+        quorum.properties.node_started(quorum[1])
+
+
+def test_p21_a_start_below_the_stored_epoch() -> None:
+    quorum = Quorum()
+    quorum[1].store(7)
+    quorum[1].look()
+    with _broken("P21"):
+        quorum.properties.node_started(quorum[1])
+
+
+def test_p21_a_start_refused_without_a_reason() -> None:
+    quorum = Quorum()
+    error = DiskError("no", errno=5, file=HERE)
+    with _broken("P21"):
+        quorum.properties.node_refused_to_start(quorum[1], error)
+    quorum.properties.disk_fault(quorum[1], DiskFault.REFUSED_WRITE)
+    quorum.properties.node_refused_to_start(quorum[1], error)
+    with _broken("P21"):
+        quorum.properties.node_refused_to_start(quorum[1], ValueError("no"))
+
+
+def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
+    quorum = Quorum()
+    quorum[1].own_core.shown_history = VoterHistory(static=voters_of((2, 3)))
+    quorum[1].be(Prospective(3, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    with _broken("P16"):
+        quorum[1].look()
+
+
+def test_p18_a_leader_follows_another_in_its_own_epoch() -> None:
+    quorum = Quorum()
+    quorum[1].lead(4)
+    quorum[1].look()
+    quorum[1].be(Follower(4, leader_id=1, leader_endpoints=(endpoint_of(1),), fetch_deadline=0.0))
+    with _broken("P18"):
+        quorum[1].look()
+
+
+def test_p18_an_epoch_that_falls_in_memory() -> None:
+    quorum = Quorum()
+    quorum[1].be(Unattached(4, election_deadline=0.0))
+    quorum[1].look()
+    quorum[1].be(Unattached(3, election_deadline=0.0))
+    with _broken("P18"):
+        quorum[1].look()
+
+
+def test_p28_a_pre_vote_that_counts_as_a_vote() -> None:
+    quorum = Quorum()
+    quorum[2].be(Unattached(4, election_deadline=0.0))
+    quorum[2].look()
+    request = _vote_request(1, epoch=4, voter=2, is_pre_vote=True)
+    quorum.properties.request_arrives(quorum[2], request, 2)
+    quorum[2].be(Unattached(4, election_deadline=0.0, voted=key_of(1)))
+    with _broken("P28"):
+        quorum[2].look()
+
+
+def test_p15_a_vote_for_somebody_elses_sake() -> None:
+    quorum = Quorum()
+    quorum[2].store(5, voted=1)
+    with _broken("P15"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            _vote_request(1, epoch=5, voter=3),
+            2,
+            _vote_response(epoch=5, is_granted=False),
+        )
+
+
+def test_p15_an_answer_to_another_cluster() -> None:
+    quorum = Quorum()
+    quorum[2].store(5, voted=1)
+    with _broken("P15"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            _vote_request(1, epoch=5, voter=2, cluster="AAAAAAAAAAAAAAAAAAAAAA"),
+            2,
+            _vote_response(epoch=5, is_granted=False),
+        )
+
+
+def _add_voters(quorum: Quorum, node_id: int, voters: VoterSet, *, epoch: int = 1) -> None:
+    """Append a KRAFT_VOTERS record, and let the core take it in."""
+    node = quorum[node_id]
+    offset = node.own_log.end_offset
+    record = ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(voters))
+    data = build_control_batch([record], base_offset=offset, epoch=epoch, timestamp_ms=0)
+    node.own_log.append(data)
+    node.own_core.shown_log.append(epoch=epoch, count=1)
+    node.own_core.shown_history.add_voters(offset, voters)
+    node.flush()
+
+
+def test_p11_two_voters_at_once() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _add_voters(quorum, 1, voters_of((1, 2, 3)))
+    quorum[1].look()
+    _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
+    with _broken("P11"):
+        quorum[1].look()
+
+
+def test_p11_two_changes_under_way() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _add_voters(quorum, 1, voters_of((1, 2, 3)))
+    _add_voters(quorum, 1, voters_of((1, 2, 3, 4)))
+    quorum[1].look()
+    _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
+    with _broken("P11"):
+        quorum[1].look()
+
+
+def test_p12_voters_that_the_log_does_not_say() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _add_voters(quorum, 1, voters_of((1, 2, 3)))
+    quorum[1].own_core.shown_history = VoterHistory(static=voters_of((1, 2)))
+    with _broken("P12"):
+        quorum[1].look()
+
+
+def test_p14_a_removed_voter_comes_back_by_itself() -> None:
+    quorum = _quorum_that_removed_3()
+    for node_id in (1, 2, 3):
+        _add_voters(quorum, node_id, voters_of((1, 2, 3)))
+        quorum[node_id].look()
+    quorum[1].commit(4)
+    with _broken("P14"):
+        quorum[1].look()
+
+
+def test_p14_a_removed_voter_may_be_asked_back() -> None:
+    quorum = _quorum_that_removed_3()
+    quorum.properties.operator_asked_to_add(3, key_of(3).directory_id or b"")
+    for node_id in (1, 2, 3):
+        _add_voters(quorum, node_id, voters_of((1, 2, 3)))
+        quorum[node_id].look()
+    quorum[1].commit(4)
+    quorum[1].look()
+    assert quorum.count("P14") >= 3
+
+
+def _quorum_that_removed_3() -> Quorum:
+    quorum = Quorum()
+    quorum.led_by(1)
+    for voters in (voters_of((1, 2, 3)), voters_of((1, 2))):
+        for node_id in (1, 2, 3):
+            _add_voters(quorum, node_id, voters)
+            quorum[node_id].look()
+        quorum[1].commit(quorum[1].own_log.end_offset)
+        quorum[1].look()
+    return quorum
+
+
+def test_p19_work_in_a_thread_that_changes_the_core() -> None:
+    quorum = Quorum()
+    before = quorum.properties.before_thread_piece(quorum[1])
+    quorum.properties.after_thread_piece(quorum[1], before)
+    quorum[1].commit(1)
+    with _broken("P19"):
+        quorum.properties.after_thread_piece(quorum[1], before)
+
+
+def test_p20_a_node_that_a_message_has_stopped() -> None:
+    quorum = Quorum()
+    with _broken("P20"):
+        quorum.properties.node_failed(quorum[1], ValueError("what is this?"))
+
+
+def test_p20_an_error_that_does_not_fit() -> None:
+    quorum = Quorum()
+    quorum[2].store(5)
+    with _broken("P20"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            _vote_request(1, epoch=5, voter=2),
+            2,
+            _vote_response(epoch=5, is_granted=False, error=core.Error.VOTER_NOT_FOUND),
+        )
+
+
+def test_p5_a_leader_without_what_is_committed() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    for node_id in (1, 2):
+        quorum[node_id].append(b"a")
+        quorum[node_id].look()
+    quorum[1].commit(2)
+    quorum[1].look()
+    quorum[3].lead(2, start=1)
+    with _broken("P5"):
+        quorum[3].look()
+
+
+def test_p10_a_stored_batch_of_a_later_epoch() -> None:
+    quorum = Quorum()
+    quorum[1].append(b"a", epoch=3)
+    quorum[1].be(Unattached(2, election_deadline=0.0))
+    with _broken("P10"):
+        quorum[1].look()
