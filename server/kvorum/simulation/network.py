@@ -1,0 +1,100 @@
+"""The network between the nodes: messages are late, lost, doubled, held back and cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from kvorum.simulation.events import Events
+
+USUAL_DELAY_MS = 0.5
+Route = tuple[int, int]
+"""From which node to which."""
+
+
+@dataclass(slots=True)
+class Path:
+    """How messages fare in one direction between two nodes."""
+
+    loss: float = 0.0
+    duplication: float = 0.0
+    mean_delay_ms: float = USUAL_DELAY_MS
+    is_cut: bool = False
+    is_clogged: bool = False
+    held: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+
+class Network:
+    """All paths. `note` hears of a fault each time it strikes a message."""
+
+    def __init__(
+        self, events: Events, random: Random, *, note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._events = events
+        self._random = random
+        self._note = note
+        self._paths: dict[Route, Path] = {}
+
+    def path(self, sender: int, receiver: int) -> Path:
+        """Return the path from one node to another, to be changed at will."""
+        return self._paths.setdefault((sender, receiver), Path())
+
+    def is_cut(self, sender: int, receiver: int) -> bool:
+        """Tell whether nothing gets from one node to another."""
+        return self.path(sender, receiver).is_cut
+
+    def cut(self, sender: int, receiver: int) -> None:
+        """Let nothing through from one node to another, what is on its way included."""
+        path = self.path(sender, receiver)
+        path.is_cut = True
+        path.held.clear()
+
+    def heal(self, sender: int, receiver: int) -> None:
+        """Let messages through again."""
+        self.path(sender, receiver).is_cut = False
+
+    def clog(self, sender: int, receiver: int) -> None:
+        """Hold back every message from one node to another."""
+        self.path(sender, receiver).is_clogged = True
+
+    def unclog(self, sender: int, receiver: int) -> None:
+        """Let what was held back through, all at once."""
+        path = self.path(sender, receiver)
+        path.is_clogged = False
+        held, path.held = path.held, []
+        for arrive in held:
+            self._events.after(0.0, arrive)
+
+    def calm(self) -> None:
+        """Make every path a good one."""
+        for sender, receiver in sorted(self._paths):
+            self.unclog(sender, receiver)
+            path = self._paths[sender, receiver]
+            path.is_cut = False
+            path.loss = path.duplication = 0.0
+            path.mean_delay_ms = USUAL_DELAY_MS
+
+    def carry(self, sender: int, receiver: int, arrive: Callable[[], None]) -> None:
+        """Carry a message; `arrive` is called when it is there: once, twice or never."""
+        path = self.path(sender, receiver)
+        if path.is_cut:
+            return
+        if path.loss and self._random.random() < path.loss:
+            self._note("F1")
+            return
+        copies = 1
+        if path.duplication and self._random.random() < path.duplication:
+            self._note("F2")
+            copies = 2
+        for _ in range(copies):
+            delay_ms = self._random.expovariate(1.0) * path.mean_delay_ms
+            self._events.after(delay_ms, lambda: self._come(path, arrive))
+
+    def _come(self, path: Path, arrive: Callable[[], None]) -> None:
+        if path.is_cut:
+            return
+        if path.is_clogged:
+            path.held.append(arrive)
+        else:
+            arrive()

@@ -1,0 +1,124 @@
+"""What one world is made of: who is in it, how it is configured, and how long it lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from kvorum.raft.config import RaftConfig
+from kvorum.simulation.versions import Release
+from kvorum.storage.log_config import LogConfig
+
+
+class QuorumKind(Enum):
+    """How the voters of a world are known."""
+
+    STATIC = "static"
+    """By the configuration, at kraft.version 0 for good."""
+    UPGRADED = "upgraded"
+    """By the configuration until somebody upgrades kraft.version, which is tried."""
+    DYNAMIC = "dynamic"
+    """By the log, from the first snapshot on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything about a world that is not a fault; drawn from a seed by `draw_options`."""
+
+    kind: QuorumKind
+    voter_count: int
+    spare_count: int
+    """Controllers that are no voters at first; a dynamic quorum may take them in."""
+    observer_count: int
+    releases: tuple[Release, ...]
+    """The release whose requests each node is limited to, in order of the ids."""
+    raft: RaftConfig
+    auto_joins: bool
+    log: LogConfig
+    snapshot_every: int
+    """After how many records a node writes a snapshot."""
+    clean_every_ms: int
+    client_count: int
+    think_ms: int
+    """How long a client waits, on average, before it writes again."""
+    operator_ms: int
+    """How long the operator waits, on average, before it asks for something again."""
+    safety_ms: int
+    liveness_ms: int
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are, of every kind."""
+        return self.voter_count + self.spare_count + self.observer_count
+
+    def told(self) -> str:
+        """Return the options in a line."""
+        releases = " ".join(release.value for release in self.releases)
+        return (
+            f"{self.voter_count} voters ({self.kind.value}), {self.spare_count} spares, "
+            f"{self.observer_count} observers, releases {releases}, "
+            f"election {self.raft.election_timeout_ms} ms, fetch {self.raft.fetch_timeout_ms} ms, "
+            f"snapshot every {self.snapshot_every} records"
+        )
+
+
+def draw_options(random: Random, *, duration_ms: int) -> Options:
+    """Draw the options of a world that lasts so long."""
+    kind = random.choices(list(QuorumKind), weights=(4, 2, 5))[0]
+    voter_count = random.choices(range(1, 8), weights=(2, 2, 12, 2, 5, 1, 1))[0]
+    spare_count = 0 if kind is QuorumKind.STATIC else random.choice((0, 1, 1, 2))
+    observer_count = random.choices(range(6), weights=(8, 5, 3, 1, 1, 1))[0]
+    node_count = voter_count + spare_count + observer_count
+    liveness_ms = duration_ms * 3 // 10
+    return Options(
+        kind=kind,
+        voter_count=voter_count,
+        spare_count=spare_count,
+        observer_count=observer_count,
+        releases=_draw_releases(random, kind, node_count),
+        raft=_draw_raft(random),
+        auto_joins=spare_count > 0 and random.random() < 0.4,
+        log=_draw_log(random),
+        snapshot_every=random.choice((15, 40, 100, 400)),
+        clean_every_ms=random.choice((1_000, 5_000, 20_000)),
+        client_count=random.randint(1, 3),
+        think_ms=random.choice((300, 700, 1_500)),
+        operator_ms=random.choice((3_000, 8_000, 15_000)),
+        safety_ms=duration_ms - liveness_ms,
+        liveness_ms=liveness_ms,
+    )
+
+
+def _draw_releases(random: Random, kind: QuorumKind, count: int) -> tuple[Release, ...]:
+    """Draw what each node speaks; directories in the log need nodes that know of them."""
+    if random.random() < 0.5:
+        return (Release.LATEST,) * count
+    choices = [Release.LATEST, Release.BEFORE_PRE_VOTE]
+    if kind is QuorumKind.STATIC:
+        choices.append(Release.BEFORE_DIRECTORIES)
+    return tuple(random.choice(choices) for _ in range(count))
+
+
+def _draw_raft(random: Random) -> RaftConfig:
+    fetch_timeout_ms = random.choice((1_000, 2_000, 2_000, 4_000))
+    return RaftConfig(
+        election_timeout_ms=random.choice((300, 1_000, 1_000, 2_000)),
+        election_backoff_ms_max=random.choice((200, 1_000)),
+        fetch_timeout_ms=fetch_timeout_ms,
+        request_timeout_ms=random.choice((1_000, 2_000, 2_000)),
+        fetch_bytes_max=random.choice((200, 4_096, 1024 * 1024)),
+        fetch_snapshot_bytes_max=random.choice((500, 4_096, 1024 * 1024)),
+    )
+
+
+def _draw_log(random: Random) -> LogConfig:
+    return LogConfig(
+        segment_bytes=random.choice((1_024, 4_096, 16_384)),
+        segment_ms=random.choice((10_000, 7 * 24 * 3_600_000)),
+        retention_bytes=random.choice((2_000, 10_000, 100_000)),
+        retention_ms=random.choice((5_000, 60_000, 7 * 24 * 3_600_000)),
+        delete_delay_ms=random.choice((1_000, 60_000)),
+        index_interval_bytes=random.choice((100, 4_096)),
+        index_size_bytes_max=random.choice((64, 10 * 1024 * 1024)),
+    )

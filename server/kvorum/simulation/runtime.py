@@ -1,0 +1,115 @@
+"""Where the driver of a simulated node runs: its time and turns are the world's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from kvorum.node.raft.runtime import Timer
+from kvorum.simulation.clock import NodeClock
+from kvorum.simulation.events import Event, Events
+
+BLOCKING_MS_MEAN = 1.0
+TELLING_MS_MEAN = 0.1
+ROUNDING_MS = 1e-6
+"""Added to every deadline, so that a clock has come there when the time has."""
+
+
+class Turns(Protocol):
+    """Gives the callbacks of one process their turns, and watches what they lead to."""
+
+    def turn(self, callback: Callable[[], None]) -> None:
+        """Call back as one event of the process, now or when it is not paused any more."""
+        ...
+
+    def do_work(self, work: Callable[[], object]) -> None:
+        """Do a blocking piece of work; raises what the work raises."""
+        ...
+
+
+class SimulatedRuntime:
+    """The runtime of one process; a dead process gets no turn any more."""
+
+    def __init__(self, events: Events, clock: NodeClock, random: Random, *, turns: Turns) -> None:
+        self.work_count = 0
+        self._events = events
+        self._clock = clock
+        self._random = random
+        self._turns = turns
+
+    def monotonic_ms(self) -> float:
+        """Return the node's monotonic time."""
+        return self._clock.monotonic_ms()
+
+    def wall_ms(self) -> int:
+        """Return the node's calendar time."""
+        return self._clock.wall_ms()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in a turn of its own."""
+        self._events.after(0.0, lambda: self._turns.turn(callback))
+
+    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call back when the node's clock shows `deadline_ms`."""
+        return SimulatedTimer(self, deadline_ms, callback)
+
+    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call back in a while, by the node's clock."""
+        return self.call_at(self.monotonic_ms() + delay_ms, callback)
+
+    def run_blocking(
+        self, work: Callable[[], object], then: Callable[[Exception | None], None]
+    ) -> None:
+        """Do work after a while, and tell of it after another: a crash may come between."""
+        self.work_count += 1
+
+        def do_work() -> None:
+            error: Exception | None = None
+            try:
+                self._turns.do_work(work)
+            except Exception as raised:  # noqa: BLE001 - whoever asked for the work is told
+                error = raised
+            self._later(TELLING_MS_MEAN, lambda: tell(error))
+
+        def tell(error: Exception | None) -> None:
+            self.work_count -= 1
+            then(error)
+
+        self._later(BLOCKING_MS_MEAN, do_work)
+
+    def _later(self, mean_ms: float, callback: Callable[[], None]) -> None:
+        delay_ms = self._random.expovariate(1.0) * mean_ms
+        self._events.after(delay_ms, lambda: self._turns.turn(callback))
+
+    def plan(self, deadline_ms: float, callback: Callable[[], None]) -> Event:
+        """Plan a callback for a time of the node's clock."""
+        at_ms = self._clock.world_ms(deadline_ms) + ROUNDING_MS
+        return self._events.at(at_ms, lambda: self._turns.turn(callback))
+
+
+class SimulatedTimer:
+    """A timer that keeps to the node's clock when that slows down."""
+
+    def __init__(
+        self, runtime: SimulatedRuntime, deadline_ms: float, callback: Callable[[], None]
+    ) -> None:
+        self._runtime = runtime
+        self._deadline_ms = deadline_ms
+        self._callback = callback
+        self._is_off = False
+        self._event = runtime.plan(deadline_ms, self._ring)
+
+    def cancel(self) -> None:
+        """Call it off, even where it waits for a paused process only."""
+        self._is_off = True
+        self._event.cancel()
+
+    def _ring(self) -> None:
+        if self._is_off:
+            return
+        if self._runtime.monotonic_ms() < self._deadline_ms:
+            # The clock has slowed down since this was planned, or the sum was rounded.
+            self._event = self._runtime.plan(self._deadline_ms, self._ring)
+        else:
+            self._callback()

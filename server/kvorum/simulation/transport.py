@@ -1,0 +1,192 @@
+"""Requests between simulated nodes: real frames, written and read by the node's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Protocol, TypeAlias, TypeVar
+
+from kvorum.node.client_connection import (
+    ClientConnectionError,
+    ConnectionLostError,
+    NobodyListensError,
+    NoCommonVersionError,
+    RequestTimedOutError,
+)
+from kvorum.node.raft.peer_exchange import PeerResult, ask
+from kvorum.node.raft.runtime import Timer
+from kvorum.node.raft.settings import RaftSettings
+from kvorum.raft import messages as core
+from kvorum.raft.effects import Send
+from kvorum.simulation.versions import Release, common_version
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.primitives import Message
+
+Response = TypeVar("Response", bound=Message)
+Reply: TypeAlias = bytes | ClientConnectionError
+_Asking: TypeAlias = Coroutine[None, bytes | None, PeerResult]
+
+
+class Wire(Protocol):
+    """What the links of a process need of the world."""
+
+    def release_of(self, host: str) -> Release:
+        """Return which versions the node at an address speaks."""
+        ...
+
+    def carry_request(
+        self, host: str, message: Message, *, version: int, frame: bytes, reply: _Take
+    ) -> None:
+        """Carry a request to the node at an address; `reply` may come later, twice, or never."""
+        ...
+
+    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call back in a while, by this node's clock, unless its process has ended."""
+        ...
+
+    def tell_sent(self, send: Send) -> None:
+        """Hear of a request that goes out."""
+        ...
+
+    def tell_result(self, send: Send, result: PeerResult) -> None:
+        """Hear what came of a request."""
+        ...
+
+
+_Take: TypeAlias = Callable[[Reply], None]
+
+
+class _Answer:
+    """Waits, in a coroutine that the simulation drives, for the reply to one frame."""
+
+    def __await__(self) -> Generator[None, bytes, bytes]:
+        return (yield)
+
+
+class _Connection:
+    """What `ask` sends its request over."""
+
+    def __init__(self, exchange: _Exchange) -> None:
+        self._exchange = exchange
+
+    def version_for(self, message: type[Message]) -> int:
+        return self._exchange.version_for(message)
+
+    async def request(self, message: Message, kind: type[Response], *, timeout_ms: int) -> Response:
+        version = self.version_for(type(message))
+        self._exchange.send_frame(message, version=version, timeout_ms=timeout_ms)
+        frame = await _Answer()
+        return decode_response_frame(frame, response_class=kind, version=version)[1]
+
+
+class SimulatedLinks:
+    """One process's ways to others."""
+
+    def __init__(
+        self,
+        settings: RaftSettings,
+        *,
+        release: Release,
+        wire: Wire,
+        on_result: Callable[[int, PeerResult], None],
+    ) -> None:
+        self.settings = settings
+        self.release = release
+        self.wire = wire
+        self.on_result = on_result
+        self._under_way: dict[int, _Exchange] = {}
+
+    def send(self, send: Send) -> None:
+        """Send a request."""
+        exchange = _Exchange(self, send)
+        self._under_way[send.number] = exchange
+        self.wire.tell_sent(send)
+        exchange.begin()
+
+    def peer_ended(self, host: str) -> None:
+        """Note that the process at an address has ended: what it was asked fails at once."""
+        self._fail_all(host, NobodyListensError(f"nobody listens at {host}"))
+
+    def reset(self, host: str) -> None:
+        """Lose the connection to an address."""
+        self._fail_all(host, ConnectionLostError(f"the connection to {host} broke"))
+
+    def _fail_all(self, host: str, error: ClientConnectionError) -> None:
+        for exchange in list(self._under_way.values()):
+            if exchange.host == host:
+                exchange.take(error)
+
+    def finish(self, send: Send, result: PeerResult) -> None:
+        """Hand over what came of a request."""
+        del self._under_way[send.number]
+        self.wire.tell_result(send, result)
+        self.on_result(send.number, result)
+
+
+class _Exchange:
+    """One request and what comes of it."""
+
+    def __init__(self, links: SimulatedLinks, send: Send) -> None:
+        self.host = send.destination.host
+        self._links = links
+        self._send = send
+        self._is_done = False
+        self._timer: Timer | None = None
+        self._coroutine: _Asking = ask(_Connection(self), send.request, settings=links.settings)
+
+    def begin(self) -> None:
+        """Write the request and send it."""
+        try:
+            self._coroutine.send(None)
+        except ClientConnectionError as error:
+            # Nothing is told in the very call that sends.
+            problem = error
+            self._timer = self._links.wire.call_after(0.0, lambda: self.take(problem))
+
+    def version_for(self, message: type[Message]) -> int:
+        """Return the version that both sides speak."""
+        release = self._links.wire.release_of(self.host)
+        return common_version(message, self._links.release, release)
+
+    def send_frame(self, message: Message, *, version: int, timeout_ms: int) -> None:
+        """Put a frame on its way, and wait no longer than `timeout_ms` for its reply."""
+        frame = encode_request_frame(
+            message, version=version, correlation_id=self._send.number, client_id="raft"
+        )
+        wire = self._links.wire
+        late = RequestTimedOutError(f"no response to {message.NAME} in time")
+        self._timer = wire.call_after(timeout_ms, lambda: self.take(late))
+        wire.carry_request(self.host, message, version=version, frame=frame, reply=self.take)
+
+    def take(self, reply: Reply) -> None:
+        """Take the first reply, or failure; what comes later is nobody's."""
+        if self._is_done:
+            return
+        self._is_done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._links.finish(self._send, self._result(reply))
+
+    def _result(self, reply: Reply) -> PeerResult:
+        if isinstance(reply, ClientConnectionError):
+            self._coroutine.close()
+            return failed(reply)
+        try:
+            self._coroutine.send(reply)
+        except StopIteration as done:
+            result: PeerResult = done.value
+            return result
+        except (ClientConnectionError, WireError) as error:
+            return failed(error)
+        raise TypeError("a request with two replies")
+
+
+def failed(error: ClientConnectionError | WireError) -> PeerResult:
+    """Return what the driver is told of a request without a response."""
+    return PeerResult(
+        core.RequestFailed(
+            str(error),
+            lacks_version=isinstance(error, NoCommonVersionError),
+            is_peer_gone=isinstance(error, NobodyListensError),
+        )
+    )
