@@ -21,7 +21,10 @@ def key_text(key: ReplicaKey) -> str:
 
 
 def keys_text(keys: Iterable[ReplicaKey]) -> str:
-    """Return several keys, in the order in which Java goes through a set of them."""
+    """Return several keys, in the order in which Java goes through a set of them.
+
+    Where two have the same place in its table, the order given decides.
+    """
     known = list(keys)
     table_size = _TABLE_SIZE_MIN
     while len(known) > table_size * 3 // 4:

@@ -1,0 +1,220 @@
+"""A core that is made to lead, and the peers around it played by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+from kvorum.raft import (
+    BOOTSTRAP_SNAPSHOT_ID,
+    Effect,
+    Effects,
+    Endpoint,
+    Identity,
+    LogView,
+    OffsetAndEpoch,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+
+CONFIG = RaftConfig()
+LISTENER = "CONTROLLER"
+LEADER = 1
+_Kind = TypeVar("_Kind")
+
+
+def key_of(node_id: int, directory: int | None = None) -> ReplicaKey:
+    """Return the key of a node in its usual directory, or in another one."""
+    return ReplicaKey(node_id, bytes([node_id if directory is None else directory]) * 16)
+
+
+def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
+    """Return where a node listens."""
+    return (Endpoint(LISTENER, f"host{node_id}", 9093),)
+
+
+def voter_of(node_id: int) -> Voter:
+    """Return a node's entry at kraft.version 1."""
+    return Voter(key_of(node_id), endpoints_of(node_id), 0, 1)
+
+
+def static_voter_of(node_id: int) -> Voter:
+    """Return a node's entry as the configuration gives it."""
+    return Voter(ReplicaKey(node_id), endpoints_of(node_id))
+
+
+class DrivenLeader:
+    """Node 1 among `voter_ids`, with what it said last; its disk is always at once done."""
+
+    def __init__(
+        self,
+        voter_ids: Sequence[int] = (1, 2, 3),
+        *,
+        kraft_version: int = 1,
+        config: RaftConfig = CONFIG,
+        is_committed: bool = True,
+    ) -> None:
+        self.now = 0.0
+        self.log = LogView()
+        self.history = VoterHistory()
+        self._set_voters(voter_ids, kraft_version)
+        self.sent: dict[int, fx.Send] = {}
+        self.answers: dict[int, msg.Response] = {}
+        self.appended: list[fx.AppendVoters] = []
+        self._token = 0
+        self.core = RaftCore(
+            Identity(
+                key=key_of(LEADER),
+                endpoints=endpoints_of(LEADER),
+                listener_name=LISTENER,
+                can_vote=True,
+                bootstrap=(),
+            ),
+            config=config,
+            log=self.log,
+            history=self.history,
+            random=Random(1),
+        )
+        self.take(self.core.start(self.now, stored=None))
+        self._win()
+        if is_committed:
+            self.commit()
+
+    def _set_voters(self, voter_ids: Sequence[int], kraft_version: int) -> None:
+        if kraft_version == 0:
+            self.history.static = VoterSet.of(map(static_voter_of, voter_ids))
+            return
+        self.log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
+        voters = VoterSet.of(map(voter_of, voter_ids))
+        self.history.start_from_snapshot(
+            BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version
+        )
+
+    def _win(self) -> None:
+        """Have every other voter say yes, to the pre-vote and to the vote."""
+        self.advance(2 * CONFIG.election_timeout_ms)
+        for _ in range(2):
+            for number, send in list(self.sent.items()):
+                if isinstance(send.request, msg.VoteRequest):
+                    leader = msg.KnownLeader(send.request.epoch)
+                    self.respond(number, msg.VoteResponse(msg.Error.NONE, leader, is_granted=True))
+
+    @property
+    def role(self) -> str:
+        return self.core.role.name.value
+
+    @property
+    def epoch(self) -> int:
+        return self.core.role.epoch
+
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return self.history.voters.ids
+
+    def core_leader(self) -> msg.KnownLeader:
+        """Return what every answer says of epoch and leader."""
+        role = self.core.role
+        return msg.KnownLeader(role.epoch, role.leader_id, role.leader_endpoints)
+
+    def take(self, effects: Effects) -> None:
+        """Note effects; what was appended is durable at once."""
+        both: tuple[Effect, ...] = (*effects.at_once, *effects.after_write)
+        for effect in both:
+            match effect:
+                case fx.Send():
+                    self.sent[effect.number] = effect
+                case fx.Answer():
+                    self.answers[effect.token] = effect.response
+                case fx.AppendVoters():
+                    self.appended.append(effect)
+                case _:
+                    pass
+        if self.log.durable_end_offset < self.log.end_offset:
+            self.take(self.core.log_durable(self.now, self.log.end_offset))
+
+    def advance(self, elapsed_ms: float) -> None:
+        """Let time pass, and the core do what is due."""
+        end = self.now + elapsed_ms
+        while self.core.next_deadline <= end:
+            self.now = max(self.now, self.core.next_deadline)
+            before = self.core.next_deadline
+            self.take(self.core.tick(self.now))
+            assert self.core.next_deadline > min(before, self.now), "nothing was due"
+        self.now = end
+
+    def ask(self, request: msg.Request) -> int:
+        """Put a request to it; return the token of the answer."""
+        self._token += 1
+        self.take(self.core.receive(self.now, token=self._token, request=request))
+        return self._token
+
+    def answered(self, request: msg.Request, kind: type[_Kind]) -> _Kind:
+        """Put a request to it that is answered at once; return the answer."""
+        answer = self.answers[self.ask(request)]
+        assert isinstance(answer, kind)
+        return answer
+
+    def respond(self, number: int, response: msg.Response | msg.RequestFailed) -> None:
+        """Let the response to one of its requests arrive."""
+        del self.sent[number]
+        self.take(self.core.receive_response(self.now, number=number, response=response))
+
+    def propose(self) -> None:
+        """Append a record."""
+        _, effects = self.core.propose(self.now, epoch=self.epoch, count=1)
+        self.take(effects)
+
+    def fetch(self, key: ReplicaKey, offset: int | None = None) -> None:
+        """Let a replica fetch, from the log's end or from `offset` on."""
+        at = self.log.end_offset if offset is None else offset
+        position = OffsetAndEpoch(at, 0 if at == 0 else self.log.last_epoch)
+        self.ask(
+            msg.FetchRequest(
+                replica=key,
+                epoch=self.epoch,
+                position=position,
+                max_wait_ms=0,
+                bytes_max=1,
+                high_watermark=None,
+            )
+        )
+
+    def commit(self) -> None:
+        """Let every other voter fetch everything."""
+        for voter in self.history.voters.others(key_of(LEADER)):
+            self.fetch(voter.key)
+
+    def probes(self) -> list[tuple[int, fx.Send]]:
+        """Return the questions for kraft.versions that are under way."""
+        return [
+            (number, send)
+            for number, send in self.sent.items()
+            if isinstance(send.request, msg.ApiVersionsRequest)
+        ]
+
+    def answer_probe(self, response: msg.ApiVersionsResponse | msg.RequestFailed) -> None:
+        """Let the new voter answer what it was asked."""
+        ((number, _),) = self.probes()
+        self.respond(number, response)
+
+    def add(self, node_id: int, *, acks_when_committed: bool = True) -> int:
+        """Ask that a node that has caught up become a voter; return the token of the answer."""
+        self.fetch(key_of(node_id))
+        return self.ask(
+            msg.AddRaftVoterRequest(key_of(node_id), endpoints_of(node_id), acks_when_committed)
+        )
+
+    def remove(self, node_id: int) -> int:
+        """Ask that a voter be removed; return the token of the answer."""
+        return self.ask(msg.RemoveRaftVoterRequest(key_of(node_id)))
+
+
+CAN_ALL = msg.ApiVersionsResponse((0, 1))
+"""What a node says that can work at every kraft.version."""

@@ -1,0 +1,191 @@
+"""RemoveRaftVoter, as far as the leader goes; it may remove itself."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.raft.driven_leader import CONFIG, DrivenLeader, key_of
+
+from kvorum.raft import ReplicaKey
+from kvorum.raft import messages as msg
+from kvorum.raft.messages import Error, RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.raft.roles import Resigned
+
+UNCOMMITTED = "Request timed out waiting for voters to commit the latest voter change at"
+DONE = RemoveRaftVoterResponse(Error.NONE, None)
+ONE = "ReplicaKey(id=1, directoryId=AQEBAQEBAQEBAQEBAQEBAQ)"
+TWO = "ReplicaKey(id=2, directoryId=AgICAgICAgICAgICAgICAg)"
+
+
+def refused(leader: DrivenLeader, key: ReplicaKey | None) -> tuple[Error, str | None]:
+    answer = leader.answered(RemoveRaftVoterRequest(key), RemoveRaftVoterResponse)
+    return answer.error, answer.message
+
+
+def test_a_voter_goes_with_the_commit_by_those_who_stay() -> None:
+    leader = DrivenLeader()
+    token = leader.remove(3)
+    assert leader.voter_ids == (1, 2)
+    leader.fetch(key_of(3))
+    assert token not in leader.answers, "who is removed does not count any more"
+    leader.fetch(key_of(2))
+    assert leader.answers[token] == DONE
+    assert leader.role == "leader"
+
+
+def test_who_was_removed_is_listed_as_an_observer_if_it_was_ever_heard_from() -> None:
+    leader = DrivenLeader([1, 2, 3], is_committed=False)
+    leader.fetch(key_of(2))
+    leader.remove(3)
+    leader.fetch(key_of(2))
+    assert not described(leader).observers
+    leader = DrivenLeader()
+    leader.remove(3)
+    assert [one.key for one in described(leader).observers] == [key_of(3)]
+
+
+def described(leader: DrivenLeader) -> msg.DescribeQuorumResponse:
+    return leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+
+
+def test_who_does_not_lead_has_no_text() -> None:
+    leader = DrivenLeader()
+    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, None)
+
+
+def test_a_leader_that_is_the_last_to_shut_down_is_not_available() -> None:
+    leader = DrivenLeader([1])
+    leader.take(leader.core.shutdown(leader.now))
+    assert refused(leader, None) == (Error.BROKER_NOT_AVAILABLE, None)
+
+
+@pytest.mark.parametrize("key", [None, ReplicaKey(4)])
+def test_a_voter_without_id_or_directory_is_none(key: ReplicaKey | None) -> None:
+    leader = DrivenLeader()
+    leader.remove(3)
+    assert refused(leader, key) == (
+        Error.INVALID_REQUEST,
+        "Remove voter request didn't include a valid voter",
+    )
+
+
+def test_one_change_at_a_time() -> None:
+    leader = DrivenLeader()
+    leader.add(4)
+    assert refused(leader, key_of(3)) == (
+        Error.REQUEST_TIMED_OUT,
+        "Request timed out waiting for leader to handle previous voter change request",
+    )
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_leader_must_have_committed_something(kraft_version: int) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version, is_committed=False)
+    assert refused(leader, key_of(3)) == (
+        Error.REQUEST_TIMED_OUT,
+        "Request timed out waiting for leader to establish HWM and fence previous voter changes",
+    )
+
+
+def test_static_voters_do_not_change() -> None:
+    assert refused(DrivenLeader(kraft_version=0), key_of(3)) == (
+        Error.UNSUPPORTED_VERSION,
+        "Cluster doesn't support removing voter because the kraft.version feature is 0",
+    )
+
+
+def test_the_voters_must_be_committed() -> None:
+    leader = DrivenLeader()
+    token = leader.remove(3)
+    leader.advance(CONFIG.request_timeout_ms)
+    assert leader.answers[token] == RemoveRaftVoterResponse(
+        Error.REQUEST_TIMED_OUT, "The request timed out."
+    )
+    offset, high_watermark = leader.appended[-1].base_offset, leader.core.high_watermark
+    assert refused(leader, key_of(9)) == (
+        Error.REQUEST_TIMED_OUT,
+        f"{UNCOMMITTED} Optional[{offset}] with HWM {high_watermark}",
+    )
+
+
+@pytest.mark.parametrize("key", [key_of(9), key_of(2, 99)])
+def test_only_who_votes_under_this_directory_can_go(key: ReplicaKey) -> None:
+    leader = DrivenLeader([1, 2])
+    error, text = refused(leader, key)
+    assert error is Error.VOTER_NOT_FOUND
+    name = "ReplicaKey(id=9, directoryId=CQkJCQkJCQkJCQkJCQkJCQ)"
+    if key.id == 2:
+        name = "ReplicaKey(id=2, directoryId=Y2NjY2NjY2NjY2NjY2NjYw)"
+    assert text == f"Cannot remove voter {name} from the set of voters [{ONE}, {TWO}]"
+
+
+def test_the_last_voter_stays() -> None:
+    leader = DrivenLeader([1])
+    assert refused(leader, key_of(1)) == (
+        Error.VOTER_NOT_FOUND,
+        f"Cannot remove voter {ONE} from the set of voters [{ONE}]",
+    )
+
+
+def test_a_leader_removes_itself_and_resigns_when_that_is_committed() -> None:
+    leader = DrivenLeader()
+    high_watermark = leader.core.high_watermark
+    token = leader.remove(1)
+    assert leader.voter_ids == (2, 3)
+    assert leader.core.high_watermark == high_watermark, "it does not count itself any more"
+    leader.fetch(key_of(2))
+    assert leader.core.high_watermark == high_watermark
+    assert leader.role == "leader"
+    leader.propose()
+    leader.fetch(key_of(3))
+    assert leader.answers[token] == DONE
+    role = leader.core.role
+    assert isinstance(role, Resigned)
+    assert role.preferred == (key_of(3), key_of(2)), "the longest log comes first"
+    told = {
+        send.destination.id
+        for send in leader.sent.values()
+        if type(send.request) is msg.EndQuorumEpochRequest
+    }
+    assert told == {2, 3}
+    leader.advance(2 * CONFIG.election_timeout_ms)
+    assert (leader.role, leader.epoch) == ("unattached", role.epoch + 1)
+    leader.advance(20 * CONFIG.election_timeout_ms)
+    assert leader.role == "unattached", "who is no voter holds no elections"
+
+
+def test_a_leader_removes_itself_from_two() -> None:
+    leader = DrivenLeader([1, 2])
+    token = leader.remove(1)
+    assert leader.role == "leader"
+    leader.fetch(key_of(2))
+    assert leader.answers[token] == DONE
+    assert leader.role == "resigned"
+
+
+def test_a_leader_that_is_out_goes_even_if_nobody_waits_for_it() -> None:
+    leader = DrivenLeader()
+    leader.remove(1)
+    leader.advance(CONFIG.request_timeout_ms)
+    leader.commit()
+    assert leader.role == "resigned"
+
+
+def test_a_removal_that_shrinks_the_majority_never_moves_the_high_watermark_back() -> None:
+    leader = DrivenLeader([1, 2, 3, 4, 5])
+    leader.propose()
+    leader.fetch(key_of(2))
+    leader.fetch(key_of(3))
+    reached = leader.core.high_watermark
+    assert reached == leader.log.end_offset
+    leader.remove(2)
+    assert leader.core.high_watermark == reached
+
+
+def test_a_leader_that_resigns_before_the_commit_says_so() -> None:
+    leader = DrivenLeader()
+    token = leader.remove(3)
+    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    answer = leader.answers[token]
+    assert isinstance(answer, RemoveRaftVoterResponse)
+    assert answer.error is Error.NOT_LEADER_OR_FOLLOWER

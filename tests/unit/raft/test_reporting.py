@@ -1,0 +1,299 @@
+"""What a follower tells its leader of itself, and when: as a voter, and to become one."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.unit.raft.driven_leader import (
+    LISTENER,
+    endpoints_of,
+    key_of,
+    static_voter_of,
+    voter_of,
+)
+
+from kvorum.raft import (
+    BOOTSTRAP_SNAPSHOT_ID,
+    Effects,
+    Endpoint,
+    Identity,
+    LogView,
+    OffsetAndEpoch,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.messages import Error
+
+PERIOD_MS = RaftConfig().voter_update_ms
+VOTER_REQUESTS = (
+    msg.UpdateRaftVoterRequest,
+    msg.AddRaftVoterRequest,
+    msg.RemoveRaftVoterRequest,
+)
+HERE = Endpoint(LISTENER, "here", 1)
+THERE = Endpoint("OTHER", "there", 2)
+
+
+class DrivenFollower:
+    """Node 2 following node 1 in epoch 1; fetches are answered whenever somebody asks for more."""
+
+    def __init__(
+        self,
+        voters: VoterSet,
+        *,
+        kraft_version: int = 1,
+        key: ReplicaKey | None = None,
+        endpoints: tuple[Endpoint, ...] = (),
+        auto_join: bool = False,
+        can_vote: bool = True,
+    ) -> None:
+        self.now = 0.0
+        self.log, self.history = LogView(), VoterHistory()
+        if kraft_version == 0:
+            self.history.static = voters
+        else:
+            self.log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
+            self.history.start_from_snapshot(
+                BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version
+            )
+        self.sent: dict[int, fx.Send] = {}
+        self.refused: list[fx.PeerRefused] = []
+        self.core = RaftCore(
+            Identity(
+                key=key or key_of(2),
+                endpoints=endpoints or endpoints_of(2),
+                listener_name=LISTENER,
+                can_vote=can_vote,
+                bootstrap=(),
+            ),
+            # Elections must not come in between.
+            config=RaftConfig(auto_join=auto_join, election_timeout_ms=10**9),
+            log=self.log,
+            history=self.history,
+            random=Random(1),
+        )
+        self.take(self.core.start(self.now, stored=None))
+        self.follow(1)
+
+    def follow(self, epoch: int) -> None:
+        """Follow node 1 in an epoch; what was asked before does not count any more."""
+        self.sent.clear()
+        request = msg.BeginQuorumEpochRequest(epoch, 1, None, endpoints_of(1))
+        self.take(self.core.receive(self.now, token=1, request=request))
+
+    @property
+    def leader(self) -> msg.KnownLeader:
+        return msg.KnownLeader(self.core.role.epoch, 1, endpoints_of(1))
+
+    def take(self, effects: Effects) -> None:
+        for effect in (*effects.at_once, *effects.after_write):
+            if isinstance(effect, fx.Send):
+                self.sent[effect.number] = effect
+            elif isinstance(effect, fx.PeerRefused):
+                self.refused.append(effect)
+        if self.log.durable_end_offset < self.log.end_offset:
+            self.take(self.core.log_durable(self.now, self.log.end_offset))
+
+    def told(self) -> msg.Request | None:
+        """Return what the leader is being told, if it is not only asked for records."""
+        found = [one.request for one in self.sent.values()]
+        ours = [request for request in found if isinstance(request, VOTER_REQUESTS)]
+        assert len(found) <= 1
+        return ours[0] if ours else None
+
+    def answer(self, response: msg.Response | msg.RequestFailed) -> None:
+        ((number, _),) = self.sent.items()
+        del self.sent[number]
+        self.take(self.core.receive_response(self.now, number=number, response=response))
+
+    def answer_fetch(self, *batches: msg.BatchSummary, high_watermark: int = 0) -> None:
+        self.answer(
+            msg.FetchResponse(
+                Error.NONE, self.leader, high_watermark=high_watermark, batches=batches
+            )
+        )
+
+    def wait(self, elapsed_ms: float) -> msg.Request | None:
+        """Let time pass, with fetches answered every half second; stop at something to tell."""
+        end = self.now + elapsed_ms
+        while self.now < end and self.told() is None:
+            self.now = min(end, self.now + 500)
+            self.take(self.core.tick(self.now))
+            if self.sent and self.told() is None:
+                self.answer_fetch()
+        return self.told()
+
+    def append_voters(self, voters: VoterSet) -> None:
+        """Let the leader send a new voter set, committed."""
+        end = self.log.end_offset
+        batch = msg.BatchSummary(end, end, 1, voters=((end, voters),))
+        self.answer_fetch(batch, high_watermark=end + 1)
+
+
+RECORDED = VoterSet.of(map(voter_of, (1, 2, 3)))
+STATIC = VoterSet.of(map(static_voter_of, (1, 2, 3)))
+
+
+def test_a_static_voter_tells_each_leader_once() -> None:
+    one = DrivenFollower(STATIC, kraft_version=0)
+    assert one.wait(PERIOD_MS - 1) is None
+    assert one.wait(1) == msg.UpdateRaftVoterRequest(
+        epoch=1,
+        voter=key_of(2),
+        endpoints=endpoints_of(2),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
+    one.answer(msg.UpdateRaftVoterResponse(Error.NONE, one.leader))
+    assert one.wait(5 * PERIOD_MS) is None
+    one.follow(2)
+    assert one.wait(PERIOD_MS) is not None
+
+
+def test_a_leader_that_is_too_old_for_it_is_left_alone() -> None:
+    for response in (
+        msg.UpdateRaftVoterResponse(Error.UNSUPPORTED_VERSION, msg.KnownLeader(1, 1)),
+        msg.RequestFailed("unknown", lacks_version=True),
+    ):
+        one = DrivenFollower(STATIC, kraft_version=0)
+        one.wait(PERIOD_MS)
+        one.answer(response)
+        assert not one.refused
+        assert one.wait(5 * PERIOD_MS) is None
+
+
+def test_a_leader_that_is_not_ready_is_told_again() -> None:
+    one = DrivenFollower(STATIC, kraft_version=0)
+    one.wait(PERIOD_MS)
+    one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
+    assert one.wait(PERIOD_MS - 1) is None
+    assert one.wait(2) is not None
+
+
+def test_telling_the_leader_shows_that_it_lives() -> None:
+    one = DrivenFollower(STATIC, kraft_version=0)
+    one.wait(PERIOD_MS)
+    one.now += 1000
+    one.answer(msg.UpdateRaftVoterResponse(Error.NONE, one.leader))
+    assert one.core.role.deadline == one.now + RaftConfig().fetch_timeout_ms
+
+
+def test_a_recorded_voter_has_nothing_to_tell_while_the_record_is_right() -> None:
+    assert DrivenFollower(RECORDED).wait(5 * PERIOD_MS) is None
+
+
+def test_the_order_of_endpoints_is_nothing_to_tell() -> None:
+    voters = RECORDED.with_voter(
+        Voter(key_of(2), (HERE, THERE), 0, 1),
+    )
+    assert DrivenFollower(voters, endpoints=(THERE, HERE)).wait(5 * PERIOD_MS) is None
+    assert DrivenFollower(voters, endpoints=(HERE,)).wait(PERIOD_MS) is not None
+
+
+def test_a_recorded_voter_tells_what_has_changed_until_it_is_recorded() -> None:
+    one = DrivenFollower(RECORDED, endpoints=(HERE,))
+    for _ in range(2):
+        told = one.wait(PERIOD_MS)
+        assert isinstance(told, msg.UpdateRaftVoterRequest)
+        assert told.endpoints == (HERE,)
+        one.answer(msg.UpdateRaftVoterResponse(Error.NONE, one.leader))
+    one.take(one.core.tick(one.now))
+    one.append_voters(RECORDED.with_voter(Voter(key_of(2), (HERE,), 0, 1)))
+    assert one.wait(5 * PERIOD_MS) is None
+
+
+JOINER = VoterSet.of(map(voter_of, (1, 3)))
+
+
+def joiner(*, can_vote: bool = True) -> DrivenFollower:
+    return DrivenFollower(JOINER, auto_join=True, can_vote=can_vote)
+
+
+def test_a_controller_joins_by_itself_a_period_after_it_follows() -> None:
+    one = joiner()
+    assert one.wait(PERIOD_MS - 1) is None
+    assert one.wait(1) == msg.AddRaftVoterRequest(
+        key_of(2), endpoints_of(2), acks_when_committed=False
+    )
+    one.answer(msg.AddRaftVoterResponse(Error.NONE))
+    one.take(one.core.tick(one.now))
+    one.append_voters(RECORDED)
+    assert one.core.is_voter
+    assert one.wait(5 * PERIOD_MS) is None
+
+
+def test_the_entry_of_its_former_directory_goes_first() -> None:
+    one = DrivenFollower(RECORDED, key=key_of(2, 99), auto_join=True)
+    assert one.wait(PERIOD_MS) == msg.RemoveRaftVoterRequest(key_of(2))
+    one.answer(msg.RemoveRaftVoterResponse(Error.NONE))
+    one.take(one.core.tick(one.now))
+    one.append_voters(JOINER)
+    told = one.wait(PERIOD_MS)
+    assert isinstance(told, msg.AddRaftVoterRequest)
+    assert told.voter == key_of(2, 99)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_failure"),
+    [
+        (Error.NONE, False),
+        (Error.REQUEST_TIMED_OUT, False),
+        (Error.DUPLICATE_VOTER, False),
+        (Error.NOT_LEADER_OR_FOLLOWER, True),
+        (Error.VOTER_NOT_FOUND, True),
+        (Error.INVALID_REQUEST, True),
+    ],
+)
+def test_after_an_answer_it_waits_a_period(error: Error, *, is_failure: bool) -> None:
+    one = joiner()
+    one.wait(PERIOD_MS)
+    one.answer(msg.AddRaftVoterResponse(error))
+    assert bool(one.refused) is is_failure
+    assert one.wait(PERIOD_MS - 1) is None
+    assert isinstance(one.wait(2), msg.AddRaftVoterRequest)
+
+
+def test_who_was_removed_stays_away() -> None:
+    one = DrivenFollower(RECORDED, auto_join=True)
+    one.append_voters(RECORDED)
+    one.append_voters(JOINER)
+    assert not one.core.is_voter
+    assert one.wait(5 * PERIOD_MS) is None
+
+
+def test_who_was_added_in_vain_tries_again() -> None:
+    one = joiner()
+    one.wait(PERIOD_MS)
+    one.answer(msg.AddRaftVoterResponse(Error.NONE))
+    one.take(one.core.tick(one.now))
+    end = one.log.end_offset
+    one.answer_fetch(msg.BatchSummary(end, end, 1, voters=((end, RECORDED),)))
+    assert one.core.is_voter
+    # Another leader does not have that record.
+    one.follow(2)
+    diverging = msg.FetchResponse(
+        Error.NONE, one.leader, high_watermark=0, diverging=OffsetAndEpoch(end, 0)
+    )
+    one.answer(diverging)
+    assert not one.core.is_voter
+    assert isinstance(one.wait(2 * PERIOD_MS), msg.AddRaftVoterRequest)
+
+
+def test_who_is_not_meant_to_vote_does_not_join() -> None:
+    assert joiner(can_vote=False).wait(5 * PERIOD_MS) is None
+    assert DrivenFollower(JOINER).wait(5 * PERIOD_MS) is None
+    static = VoterSet.of(map(static_voter_of, (1, 3)))
+    assert DrivenFollower(static, kraft_version=0, auto_join=True).wait(5 * PERIOD_MS) is None
+
+
+def test_who_shuts_down_tells_nothing() -> None:
+    one = joiner()
+    one.take(one.core.shutdown(one.now))
+    assert one.wait(2 * PERIOD_MS) is None

@@ -1,0 +1,247 @@
+"""UpdateRaftVoter, as far as the leader goes, and the upgrade that rests on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.raft.driven_leader import (
+    CAN_ALL,
+    CONFIG,
+    LISTENER,
+    DrivenLeader,
+    endpoints_of,
+    key_of,
+    voter_of,
+)
+
+from kvorum.raft import Endpoint, KRaftVersionUpgradeError, ReplicaKey, StaleEpochError
+from kvorum.raft import messages as msg
+from kvorum.raft.messages import Error, UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+ELSEWHERE = (Endpoint(LISTENER, "elsewhere", 1),)
+
+
+def update_of(
+    leader: DrivenLeader,
+    key: ReplicaKey | None,
+    *,
+    epoch: int | None = None,
+    endpoints: tuple[Endpoint, ...] = ELSEWHERE,
+    versions: tuple[int, int] = (0, 1),
+    is_for_this_cluster: bool = True,
+) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        epoch=leader.epoch if epoch is None else epoch,
+        voter=key,
+        endpoints=endpoints,
+        kraft_version_min=versions[0],
+        kraft_version_max=versions[1],
+        is_for_this_cluster=is_for_this_cluster,
+    )
+
+
+def error_of(leader: DrivenLeader, request: UpdateRaftVoterRequest) -> Error:
+    answer = leader.answered(request, UpdateRaftVoterResponse)
+    assert answer.leader == leader.core_leader()
+    return answer.error
+
+
+def test_an_update_is_a_record_at_version_1() -> None:
+    leader = DrivenLeader()
+    assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE
+    ((appended),) = leader.appended
+    assert appended.voters.endpoints_of(2) == ELSEWHERE
+    assert leader.history.voters.endpoints_of(2) == ELSEWHERE
+    assert leader.voter_ids == (1, 2, 3)
+
+
+def test_updates_come_one_after_the_other_is_committed() -> None:
+    leader = DrivenLeader()
+    assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE
+    assert error_of(leader, update_of(leader, key_of(3))) is Error.REQUEST_TIMED_OUT
+    leader.commit()
+    assert error_of(leader, update_of(leader, key_of(3))) is Error.NONE
+
+
+def test_an_update_of_what_is_known_is_a_record_all_the_same() -> None:
+    leader = DrivenLeader()
+    request = update_of(leader, key_of(2), endpoints=endpoints_of(2))
+    assert error_of(leader, request) is Error.NONE
+    assert len(leader.appended) == 1
+
+
+def test_below_version_1_it_is_only_remembered() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    end = leader.log.end_offset
+    assert error_of(leader, update_of(leader, key_of(2, 99))) is Error.NONE
+    assert (leader.log.end_offset, leader.appended) == (end, [])
+    assert leader.history.voters.endpoints_of(2) == endpoints_of(2)
+
+
+def test_an_update_counts_as_word_from_the_voter() -> None:
+    leader = DrivenLeader([1, 2])
+    leader.advance(CONFIG.check_quorum_ms - 1)
+    assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE
+    leader.advance(CONFIG.check_quorum_ms - 1)
+    assert leader.role == "leader"
+    leader.advance(1)
+    assert leader.role == "resigned"
+
+
+Broken = Callable[[DrivenLeader], UpdateRaftVoterRequest]
+IN_ORDER: list[tuple[Error, Broken]] = [
+    (
+        Error.INCONSISTENT_CLUSTER_ID,
+        lambda one: update_of(one, None, epoch=one.epoch - 1, is_for_this_cluster=False),
+    ),
+    (Error.FENCED_LEADER_EPOCH, lambda one: update_of(one, None, epoch=one.epoch - 1)),
+    (Error.UNKNOWN_LEADER_EPOCH, lambda one: update_of(one, None, epoch=one.epoch + 1)),
+    (Error.INVALID_REQUEST, lambda one: update_of(one, None)),
+    (Error.INVALID_REQUEST, lambda one: update_of(one, ReplicaKey(2))),
+    (Error.INVALID_REQUEST, lambda one: update_of(one, key_of(2), endpoints=())),
+    (Error.INVALID_REQUEST, lambda one: update_of(one, key_of(2), versions=(-1, 1))),
+    (Error.INVALID_REQUEST, lambda one: update_of(one, key_of(2), versions=(1, 0))),
+]
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+@pytest.mark.parametrize(("error", "broken"), IN_ORDER)
+def test_what_cannot_be_is_refused_before_it_is_asked_whether_now_is_the_time(
+    error: Error, broken: Broken, kraft_version: int
+) -> None:
+    for is_committed in (False, True):
+        leader = DrivenLeader(kraft_version=kraft_version, is_committed=is_committed)
+        assert error_of(leader, broken(leader)) is error
+        assert not leader.appended
+
+
+def test_who_does_not_lead_says_who_does() -> None:
+    leader = DrivenLeader()
+    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    assert error_of(leader, update_of(leader, None)) is Error.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_leader_must_have_committed_something(kraft_version: int) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version, is_committed=False)
+    request = update_of(leader, key_of(9), versions=(5, 6))
+    assert error_of(leader, request) is Error.REQUEST_TIMED_OUT
+
+
+def test_no_update_while_a_voter_is_being_added() -> None:
+    leader = DrivenLeader()
+    leader.add(4)
+    request = update_of(leader, key_of(9), versions=(5, 6))
+    assert error_of(leader, request) is Error.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize(("kraft_version", "versions"), [(0, (1, 1)), (1, (0, 0)), (1, (2, 2))])
+def test_the_level_in_force_must_be_possible(kraft_version: int, versions: tuple[int, int]) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version)
+    request = update_of(leader, key_of(9), versions=versions)
+    assert error_of(leader, request) is Error.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("kraft_version", "key"), [(0, key_of(9)), (1, key_of(9)), (1, key_of(2, 99))]
+)
+def test_only_voters_are_updated(kraft_version: int, key: ReplicaKey) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version)
+    assert error_of(leader, update_of(leader, key)) is Error.VOTER_NOT_FOUND
+
+
+def upgraded(leader: DrivenLeader, kraft_version: int = 1, *, validate_only: bool = False) -> bool:
+    is_new, effects = leader.core.upgrade_kraft_version(
+        leader.now, epoch=leader.epoch, kraft_version=kraft_version, validate_only=validate_only
+    )
+    leader.take(effects)
+    return is_new
+
+
+def tell_of_all(leader: DrivenLeader) -> None:
+    """Let all other voters tell the leader of themselves."""
+    for node_id in (2, 3):
+        request = update_of(leader, key_of(node_id), endpoints=endpoints_of(node_id))
+        assert error_of(leader, request) is Error.NONE
+
+
+def test_an_upgrade_is_one_batch_with_what_every_voter_has_told() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    tell_of_all(leader)
+    end = leader.log.end_offset
+    assert upgraded(leader)
+    ((appended),) = leader.appended
+    assert (appended.base_offset, appended.kraft_version) == (end, 1)
+    assert appended.voters.voters == (voter_of(1), voter_of(2), voter_of(3))
+    assert leader.log.end_offset == end + 2
+    assert (leader.history.kraft_version, leader.history.voters_offset) == (1, end + 1)
+    assert not upgraded(leader), "it is in force"
+    assert len(leader.appended) == 1
+
+
+def test_what_was_known_of_voters_by_their_ids_is_known_of_them_with_directories() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    tell_of_all(leader)
+    upgraded(leader)
+    answer = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    assert [one.key for one in answer.voters] == [key_of(1), key_of(2), key_of(3)]
+    assert None not in [one.log_end_offset for one in answer.voters]
+    assert not answer.observers
+    leader.commit()
+    assert leader.core.high_watermark == leader.log.end_offset
+    assert leader.add(4) not in leader.answers
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    tell_of_all(leader)
+    assert upgraded(leader, validate_only=True)
+    assert (leader.appended, leader.history.kraft_version) == ([], 0)
+
+
+def test_all_voters_must_have_told_that_they_can() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    text = "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    with pytest.raises(KRaftVersionUpgradeError, match=f"^{text}$"):
+        upgraded(leader)
+    tell_of_all(leader)
+    error_of(leader, update_of(leader, key_of(3), versions=(0, 0)))
+    with pytest.raises(KRaftVersionUpgradeError, match=f"^{text}$"):
+        upgraded(leader)
+
+
+def test_there_is_no_way_back() -> None:
+    text = "Invalid upgrade of kraft.version from version 1 to 0 because the new version is a "
+    with pytest.raises(KRaftVersionUpgradeError, match=f"^{text}downgrade$"):
+        upgraded(DrivenLeader(), 0)
+
+
+def test_there_is_no_way_further() -> None:
+    text = "Invalid upgrade of kraft.version from version 1 to 2"
+    with pytest.raises(KRaftVersionUpgradeError, match=f"^{text}$"):
+        upgraded(DrivenLeader(), 2)
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_an_upgrade_belongs_to_an_epoch(step: int) -> None:
+    leader = DrivenLeader()
+    with pytest.raises(StaleEpochError):
+        leader.core.upgrade_kraft_version(
+            leader.now, epoch=leader.epoch + step, kraft_version=1, validate_only=False
+        )
+
+
+def test_only_a_leader_upgrades() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    with pytest.raises(StaleEpochError, match="the replica is not the current leader"):
+        upgraded(leader)
+
+
+def test_a_voter_that_was_added_has_told_what_it_can() -> None:
+    leader = DrivenLeader()
+    leader.add(4)
+    leader.answer_probe(CAN_ALL)
+    voter = leader.history.voters.by_id(4)
+    assert voter == voter_of(4)
