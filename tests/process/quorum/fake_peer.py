@@ -83,6 +83,11 @@ class FakePeer:
         for thread in self._threads:
             thread.join(PATIENCE_S)
 
+    def heard(self) -> list[Message]:
+        """Return all requests so far."""
+        with self._changed:
+            return list(self._heard)
+
     def wait_until(self, condition: Callable[[list[Message], int], bool]) -> None:
         """Wait for something that is true of all requests so far, and the count of connections."""
         with self._changed:

@@ -1,6 +1,6 @@
 """Whether a quorum is alive and well."""
 
-from itertools import count
+from uuid import uuid4
 
 from tests.process.quorum.members import Member, Quorum, wait_for
 from tests.process.topics import create_request
@@ -16,10 +16,9 @@ ASK_TIMEOUT_S = 5.0
 
 def commit_topic(quorum: Quorum, prefix: str) -> str:
     """Create a topic, at whoever comes to lead, and return its name."""
-    attempts = count()
 
     def find() -> str | None:
-        name = f"{prefix}-{next(attempts)}"
+        name = f"{prefix}-{uuid4().hex}"
         leader = quorum.leader()
         if leader is None:
             return None

@@ -18,8 +18,10 @@ def spoil(message: Any, spoilt: Spoilt, about: object) -> None:
 
 def name_of(spoilt: Spoilt, *, without: str) -> str:
     """Return what is spoilt in a few words, for the name of a test."""
-    parts = [
-        f"{path.removeprefix(without)}={getattr(what, '__name__', str(what))}"
-        for path, what in spoilt.items()
-    ]
-    return ", ".join(parts)
+    return ", ".join(f"{path.removeprefix(without)}={_word(what)}" for path, what in spoilt.items())
+
+
+def _word(what: object) -> str:
+    if isinstance(what, bytes):
+        return f"{len(what)} times {what[:1].hex()}"
+    return getattr(what, "__name__", str(what))
