@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
@@ -63,12 +63,36 @@ def with_whole_command(
     `options_with_value` are the options that may stand before the sub-command.
     """
     words = list(arguments)
-    index = 0
-    while index < len(words) and words[index].startswith("-"):
-        takes_next = any(option.startswith(words[index]) for option in options_with_value)
-        index += 2 if takes_next else 1
+    index = _command_index(words, options_with_value)
     if index < len(words) and words[index]:
         meant = [name for name in commands if name.startswith(words[index])]
         if len(meant) == 1:
             words[index] = meant[0]
     return words
+
+
+def check_command_options(
+    words: Sequence[str],
+    parsers: Mapping[str, argparse.ArgumentParser],
+    *,
+    options_with_value: Collection[str],
+) -> None:
+    """Complain of what a sub-command does not know, before what is missing in front of it.
+
+    Kafka's tools come to the sub-command's arguments first. `words` are with the whole sub-command.
+    """
+    index = _command_index(words, options_with_value)
+    parser = parsers.get(words[index]) if index < len(words) else None
+    if parser is not None:
+        leftover = parser.parse_known_args(words[index + 1 :])[1]
+        if leftover:
+            parser.error(f"unrecognized arguments: {' '.join(leftover)}")
+
+
+def _command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:
+    """Return where the sub-command stands, behind options and their values."""
+    index = 0
+    while index < len(words) and words[index].startswith("-"):
+        takes_next = any(option.startswith(words[index]) for option in options_with_value)
+        index += 2 if takes_next else 1
+    return index

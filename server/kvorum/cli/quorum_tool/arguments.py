@@ -6,7 +6,11 @@ import argparse
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from kvorum.cli.kafka_arguments import KafkaStyleParser, with_whole_command
+from kvorum.cli.kafka_arguments import (
+    KafkaStyleParser,
+    check_command_options,
+    with_whole_command,
+)
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
 PROGRAM = "kvorum quorum"
@@ -21,11 +25,23 @@ _OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
 _DRY_RUN = "say what would be done, without doing it"
 
 
-def build_parser() -> KafkaStyleParser:
-    """Return the parser of the whole command line; `command` is the sub-command's name."""
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; UsageError after the complaint was printed."""
     parser = KafkaStyleParser(
         prog=PROGRAM, description="Describe the metadata quorum, and change its voters."
     )
+    _add_connection_options(parser)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
+    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    _add_describe_options(added["describe"])
+    added["add-controller"].add_argument("--dry-run", action="store_true", help=_DRY_RUN)
+    _add_remove_options(added["remove-controller"])
+    words = with_whole_command(arguments, COMMANDS, options_with_value=_OPTIONS)
+    check_command_options(words, added, options_with_value=_OPTIONS)
+    return parser.parse_args(words)
+
+
+def _add_connection_options(parser: argparse.ArgumentParser) -> None:
     connection = parser.add_mutually_exclusive_group(required=True)
     connection.add_argument(
         "--bootstrap-server", help="brokers to ask first, host:port each, separated by commas"
@@ -39,18 +55,6 @@ def build_parser() -> KafkaStyleParser:
         help="a properties file with settings of the client; for add-controller, the "
         "configuration file of the controller",
     )
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
-    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
-    _add_describe_options(added["describe"])
-    added["add-controller"].add_argument("--dry-run", action="store_true", help=_DRY_RUN)
-    _add_remove_options(added["remove-controller"])
-    return parser
-
-
-def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; UsageError after the complaint was printed."""
-    words = with_whole_command(arguments, COMMANDS, options_with_value=_OPTIONS)
-    return build_parser().parse_args(words)
 
 
 def _add_describe_options(parser: argparse.ArgumentParser) -> None:
