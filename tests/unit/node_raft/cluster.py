@@ -30,12 +30,13 @@ from kvorum.wire.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsResponseApiVersion,
+    ApiVersionsResponseSupportedFeatureKey,
 )
 from kvorum.wire.primitives import Message
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
-QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59)
+QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59, 80, 81, 82)
 PATIENCE_SECONDS = 20
 _ENDS = (
     asyncio.IncompleteReadError,
@@ -175,7 +176,8 @@ class QuorumServer:
             api_keys=[
                 ApiVersionsResponseApiVersion(spec.key, spec.min_version, spec.max_version)
                 for spec in specs
-            ]
+            ],
+            supported_features=[ApiVersionsResponseSupportedFeatureKey("kraft.version", 0, 1)],
         )
 
 
@@ -263,7 +265,7 @@ class Lab:
         """Return a replica that is the one static voter, not started."""
         server = await self.server()
         voters = (StaticVoter(node_id, "127.0.0.1", server.port),)
-        return self._add(Replica(node_id, self.folder / name, server, static_voters=voters))
+        return self.add(Replica(node_id, self.folder / name, server, static_voters=voters))
 
     async def voters(self, count: int) -> list[Replica]:
         """Return the static voters of one quorum, not started."""
@@ -273,7 +275,7 @@ class Lab:
             for node_id, server in enumerate(servers, start=1)
         )
         return [
-            self._add(
+            self.add(
                 Replica(voter.id, self.folder / f"voter-{voter.id}", server, static_voters=voters)
             )
             for voter, server in zip(voters, servers, strict=True)
@@ -281,7 +283,7 @@ class Lab:
 
     def observer(self, node_id: int, *servers: QuorumServer) -> Replica:
         """Return a replica that never votes and asks `servers` for the leader, not started."""
-        return self._add(
+        return self.add(
             Replica(
                 node_id,
                 self.folder / f"observer-{node_id}",
@@ -299,6 +301,7 @@ class Lab:
         for server in self._servers:
             await server.close()
 
-    def _add(self, replica: Replica) -> Replica:
+    def add(self, replica: Replica) -> Replica:
+        """Close a replica with the rest."""
         self._replicas.append(replica)
         return replica

@@ -53,6 +53,12 @@ def test_who_does_not_lead_has_no_text() -> None:
     assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, None)
 
 
+def test_a_leader_that_hands_over_does_not_lead_any_more() -> None:
+    leader = DrivenLeader()
+    leader.take(leader.core.shutdown(leader.now))
+    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, None)
+
+
 def test_a_leader_that_is_the_last_to_shut_down_is_not_available() -> None:
     leader = DrivenLeader([1])
     leader.take(leader.core.shutdown(leader.now))

@@ -274,12 +274,16 @@ def test_who_was_added_in_vain_tries_again() -> None:
     one.answer(msg.AddRaftVoterResponse(Error.NONE))
     one.take(one.core.tick(one.now))
     end = one.log.end_offset
-    one.answer_fetch(msg.BatchSummary(end, end, 1, voters=((end, RECORDED),)))
+    one.answer_fetch(
+        msg.BatchSummary(end, end, 1),
+        msg.BatchSummary(end + 1, end + 1, 1, voters=((end + 1, RECORDED),)),
+        high_watermark=end + 1,
+    )
     assert one.core.is_voter
     # Another leader does not have that record.
     one.follow(2)
     diverging = msg.FetchResponse(
-        Error.NONE, one.leader, high_watermark=0, diverging=OffsetAndEpoch(end, 0)
+        Error.NONE, one.leader, high_watermark=end + 1, diverging=OffsetAndEpoch(end + 1, 1)
     )
     one.answer(diverging)
     assert not one.core.is_voter
