@@ -35,6 +35,8 @@ class Story:
     quorum: ControllerQuorum
     tool: Tool
     other_tool: Tool
+    brokers: str = ""
+    """Whom to ask instead of the controllers."""
     lines: list[str] = field(default_factory=list[str])
 
     def add(self, node_id: int, *options: str) -> None:
@@ -90,7 +92,10 @@ class Story:
         self, *arguments: str, options: Sequence[str] = (), by: Tool | None = None
     ) -> ToolResult:
         tool = by or self.tool
-        return tool([*options, "--bootstrap-controller", self.quorum.addresses, *arguments])
+        where = ["--bootstrap-controller", self.quorum.addresses]
+        if self.brokers:
+            where = ["--bootstrap-server", self.brokers]
+        return tool([*options, *where, *arguments])
 
 
 def _leadership(found: DescribeQuorumResponsePartitionData) -> tuple[int, int]:

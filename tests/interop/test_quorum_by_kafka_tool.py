@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, Kind
+from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
 from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.kvorum_node import listens
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
 
@@ -175,4 +177,56 @@ def test_a_quorum_grows_from_one_as_a_real_one(
             quorum.format(2, "--no-initial-controllers")
             quorum.format(3, "--no-initial-controllers")
             told[kind] = tell_of_growing_from_one(quorum, real, run_ours)
+    assert told["kvorum"] == told["kafka"]
+
+
+def write_settings_with_a_broker(quorum: ControllerQuorum) -> str:
+    """Make the first node a broker as well, and return where it listens as one."""
+    (port,) = free_ports(1)
+    broker, controller = f"127.0.0.1:{port}", quorum.controllers[1].address
+    listeners = f"PLAINTEXT://{broker},CONTROLLER://{controller}"
+    quorum.write_dynamic_settings()
+    quorum.write_settings(
+        {
+            "controller.quorum.bootstrap.servers": quorum.addresses,
+            "process.roles": "broker,controller",
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+        },
+        1,
+    )
+    return broker
+
+
+def tell_through_a_broker(quorum: ControllerQuorum, real: Tool, broker: str) -> list[str]:
+    """Return what both tools said while a broker passed their wishes on."""
+    quorum.start()
+    quorum.settled(quorum.keys(1), quorum.keys(2))
+    wait_for(lambda: listens(broker) or None, lambda: "the broker listens")
+    story = Story(quorum, real, run_ours, broker)
+    story.describe(quorum.keys(1), quorum.keys(2))
+    story.add(2)
+    story.describe(quorum.keys(1, 2), set())
+    story.add(2)
+    story = Story(quorum, run_ours, real, broker, story.lines)
+    story.remove(quorum.controllers[2].key)
+    story.describe(quorum.keys(1), quorum.keys(2))
+    story.remove(quorum.controllers[2].key)
+    return story.lines
+
+
+def test_a_broker_passes_on_what_is_to_change(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def real(arguments: Sequence[str]) -> ToolResult:
+        return run_real(arguments, kafka_tools)
+
+    told: dict[Kind, list[str]] = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(f"broker-of-{kind}")
+        with ControllerQuorum(kind, folder, count=2, java=java, tools=kafka_tools) as quorum:
+            broker = write_settings_with_a_broker(quorum)
+            quorum.format(1, "--standalone")
+            quorum.format(2, "--no-initial-controllers")
+            told[kind] = tell_through_a_broker(quorum, real, broker)
     assert told["kvorum"] == told["kafka"]
