@@ -40,6 +40,7 @@ from kvorum.raft.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
+from kvorum.raft.metrics import RaftMetrics, metrics_of
 from kvorum.raft.polling import next_deadline, poll
 from kvorum.raft.replica import Identity, Replica
 from kvorum.raft.responding import handle_response, update_follower_high_watermark
@@ -107,6 +108,11 @@ class RaftCore:
     def is_voter(self) -> bool:
         """Whether the replica takes part in elections; if not, it is an observer."""
         return self._replica.is_voter
+
+    @property
+    def metrics(self) -> RaftMetrics:
+        """What can be measured of the replica as of now."""
+        return metrics_of(self._replica)
 
     @property
     def next_deadline(self) -> float:

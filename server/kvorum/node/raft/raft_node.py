@@ -33,6 +33,7 @@ from kvorum.raft import (
     StaleEpochError,
 )
 from kvorum.raft.basics import endpoint_named
+from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Leader
 from kvorum.storage.files import FileSystem
 from kvorum.storage.names import OffsetAndEpoch as SnapshotId
@@ -176,6 +177,11 @@ class RaftNode:
     def kraft_version(self) -> int:
         """The finalized kraft.version: 0 with static voters, 1 with a voter set in the log."""
         return 0 if self._driver is None else self._driver.core.history.kraft_version
+
+    @property
+    def metrics(self) -> RaftMetrics | None:
+        """What can be measured of the replica as of now; None before the start."""
+        return None if self._driver is None else self._driver.core.metrics
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""

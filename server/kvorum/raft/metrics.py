@@ -1,0 +1,108 @@
+"""What can be measured of a replica at one moment, under the names of Kafka's raft-metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kvorum.raft.replica import Replica
+from kvorum.raft.roles import Leader, Prospective, Role, RoleName, Unattached
+from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftMetrics:
+    """One replica's figures; `UNKNOWN` where there is no value.
+
+    `observer_count` and `is_voter_change_uncommitted` are None where the replica does not lead.
+    `is_static_set_ignored` tells that voters are configured, but others are in the log.
+    """
+
+    state: str
+    leader_id: int
+    voted_id: int
+    voted_directory_id: str
+    epoch: int
+    high_watermark: int
+    log_end_offset: int
+    log_end_epoch: int
+    voter_count: int
+    unreachable_voter_count: int
+    observer_count: int | None
+    is_voter_change_uncommitted: bool | None
+    is_static_set_ignored: bool
+
+    def named(self) -> Mapping[str, int | str]:
+        """Return the figures by Kafka's names, without those that only a leader has."""
+        named: dict[str, int | str] = {
+            "current-state": self.state,
+            "current-leader": self.leader_id,
+            "current-vote": self.voted_id,
+            "current-vote-directory-id": self.voted_directory_id,
+            "current-epoch": self.epoch,
+            "high-watermark": self.high_watermark,
+            "log-end-offset": self.log_end_offset,
+            "log-end-epoch": self.log_end_epoch,
+            "number-unknown-voter-connections": self.unreachable_voter_count,
+            "number-of-voters": self.voter_count,
+            "ignored-static-voters": int(self.is_static_set_ignored),
+        }
+        if self.observer_count is not None:
+            named["number-of-observers"] = self.observer_count
+        if self.is_voter_change_uncommitted is not None:
+            named["uncommitted-voter-change"] = int(self.is_voter_change_uncommitted)
+        return named
+
+
+def metrics_of(replica: Replica) -> RaftMetrics:
+    """Return what a replica measures as of now."""
+    role = replica.role
+    is_leader = isinstance(role, Leader)
+    voted_id, voted_directory = _vote(replica)
+    known = replica.high_watermark
+    return RaftMetrics(
+        state=_state(replica, role),
+        leader_id=UNKNOWN if role.leader_id is None else role.leader_id,
+        voted_id=voted_id,
+        voted_directory_id=uuid_to_text(voted_directory),
+        epoch=role.epoch,
+        high_watermark=UNKNOWN if known is None else known,
+        log_end_offset=replica.log.end_offset,
+        log_end_epoch=replica.log.last_epoch,
+        voter_count=len(replica.voters.ids),
+        unreachable_voter_count=sum(
+            replica.voter_destination(voter_id) is None for voter_id in replica.voters.ids
+        ),
+        observer_count=_observer_count(replica, role) if isinstance(role, Leader) else None,
+        is_voter_change_uncommitted=replica.change is not None if is_leader else None,
+        is_static_set_ignored=bool(replica.history.static.voters)
+        and replica.history.voters_offset is not None,
+    )
+
+
+def _vote(replica: Replica) -> tuple[int, bytes]:
+    """Return whom the vote of this epoch went to; a candidate and a leader voted for themselves."""
+    role, key = replica.role, replica.role.voted
+    if role.name in {RoleName.CANDIDATE, RoleName.LEADER}:
+        key = replica.own.key
+    if key is None:
+        return UNKNOWN, ZERO_UUID
+    return key.id, key.directory_id or ZERO_UUID
+
+
+def _state(replica: Replica, role: Role) -> str:
+    if role.name is RoleName.FOLLOWER:
+        return "follower" if replica.is_voter else "observer"
+    if role.name is RoleName.RESIGNED:
+        # Kafka has no word of its own for it.
+        return RoleName.UNATTACHED.value
+    has_voted = role.voted is not None
+    may_have_voted = isinstance(role, Prospective | Unattached)
+    return f"{role.name.value}-voted" if may_have_voted and has_voted else role.name.value
+
+
+def _observer_count(replica: Replica, leader: Leader) -> int:
+    others = [key for key in leader.progress if not replica.voters.is_voter(key)]
+    return len(others) + (0 if replica.is_voter else 1)

@@ -1,0 +1,76 @@
+"""The figures of a replica in its states, under the names that Kafka gives them."""
+
+from __future__ import annotations
+
+from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
+from tests.unit.raft.test_reporting import RECORDED, STATIC, DrivenFollower
+
+ONLY_LEADERS = {"number-of-observers", "uncommitted-voter-change"}
+ALWAYS = {
+    "current-state",
+    "current-leader",
+    "current-vote",
+    "current-vote-directory-id",
+    "current-epoch",
+    "high-watermark",
+    "log-end-offset",
+    "log-end-epoch",
+    "number-unknown-voter-connections",
+    "number-of-voters",
+    "ignored-static-voters",
+}
+
+
+def test_a_leader_counts_voters_observers_and_changes() -> None:
+    leader = DrivenLeader()
+    named = leader.core.metrics.named()
+    assert set(named) == ALWAYS | ONLY_LEADERS
+    assert named["current-state"] == "leader"
+    assert (named["current-leader"], named["current-vote"]) == (1, 1)
+    assert named["current-vote-directory-id"] == "AQEBAQEBAQEBAQEBAQEBAQ"
+    assert named["high-watermark"] == named["log-end-offset"] == leader.log.end_offset
+    assert named["log-end-epoch"] == named["current-epoch"] == leader.epoch
+    assert (named["number-of-voters"], named["number-of-observers"]) == (3, 0)
+    assert named["uncommitted-voter-change"] == 0
+    leader.add(4)
+    named = leader.core.metrics.named()
+    assert (named["number-of-observers"], named["uncommitted-voter-change"]) == (1, 1)
+    leader.answer_probe(CAN_ALL)
+    leader.commit()
+    named = leader.core.metrics.named()
+    assert (named["number-of-voters"], named["number-of-observers"]) == (4, 0)
+    assert named["uncommitted-voter-change"] == 0
+
+
+def test_a_leader_on_its_way_out_is_an_observer() -> None:
+    leader = DrivenLeader()
+    leader.remove(1)
+    named = leader.core.metrics.named()
+    assert (named["number-of-voters"], named["number-of-observers"]) == (2, 1)
+    leader.commit()
+    named = leader.core.metrics.named()
+    assert named["current-state"] == "unattached"
+    assert not ONLY_LEADERS & set(named)
+
+
+def test_a_follower_is_a_voter_or_an_observer() -> None:
+    assert DrivenFollower(RECORDED).core.metrics.named()["current-state"] == "follower"
+    other = DrivenFollower(RECORDED, key=key_of(2, 99)).core.metrics.named()
+    assert other["current-state"] == "observer"
+    assert (other["current-vote"], other["current-leader"]) == (-1, 1)
+    assert other["current-vote-directory-id"] == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert not ONLY_LEADERS & set(other)
+
+
+def test_static_voters_are_ignored_once_the_log_names_some() -> None:
+    one = DrivenFollower(STATIC, kraft_version=0)
+    assert one.core.metrics.named()["ignored-static-voters"] == 0
+    one.append_voters(RECORDED)
+    assert one.core.metrics.named()["ignored-static-voters"] == 1
+
+
+def test_who_asks_for_votes_is_prospective() -> None:
+    leader = DrivenLeader()
+    leader.advance(CONFIG.check_quorum_ms)
+    leader.advance(5 * CONFIG.election_timeout_ms)
+    assert leader.core.metrics.named()["current-state"] in {"prospective", "unattached"}
