@@ -56,6 +56,8 @@ class SimulatedDisk:
         self.before_call = before_call
         self.note = note
         self.call_count = 0
+        # Files of these kinds may not hold any more what was durable in them.
+        self.damaged_kinds: set[FileKind] = set()
         self._random = random
         self._directories: dict[str, DiskDirectory] = {}
         self._mounted: MountedDisk | None = None
@@ -92,9 +94,12 @@ class SimulatedDisk:
 
     def _cut_power(self, name: str, file: DiskFile, *, is_scattering: bool) -> None:
         if file.is_synced:
+            file.is_doomed = False
             return
         cut = PowerCut.draw(self._random, is_scattering=is_scattering)
         loss = file.cut_power(self._random, cut)
+        if loss.lost_bytes and is_scattering:
+            self.damaged_kinds.add(kind_of(name))
         if loss.lost_bytes:
             self.note(DiskFault.LOST_TAIL, f"{name}: up to {loss.lost_bytes} bytes")
         if loss.is_torn:
@@ -143,6 +148,7 @@ class SimulatedDisk:
             )
             file.flip(flipped.position, flipped.bit)
             if is_allowed is None or is_allowed(path, bytes(file.content)):
+                self.damaged_kinds.add(kind)
                 self.note(DiskFault.BIT_FLIP, f"{path.name}: bit {flipped.bit} of {flipped[1]}")
                 return flipped
             file.flip(flipped.position, flipped.bit)
@@ -151,6 +157,7 @@ class SimulatedDisk:
     def wipe(self) -> None:
         """Lose every file, as when the disk is replaced; the process must be gone."""
         self._directories.clear()
+        self.damaged_kinds.clear()
         self.forget_faults()
         self.note(DiskFault.WIPE, "all files")
 

@@ -233,7 +233,6 @@ class SimulatedNode:
     def damage(self) -> None:
         """Note that durable bytes have changed; where nobody can replace the disk, that is all."""
         self.is_damaged = True
-        self.world.properties.disk_damaged(self)
 
     def wipe(self, *, keeps_directory_id: bool = False) -> None:
         """Replace the disk by an empty one; the process must be gone."""
@@ -276,7 +275,10 @@ class SimulatedNode:
         if process is None:
             return
         self.world.properties.after_event(self)
-        role = process.driver.core.role
+        core = process.driver.core
+        if not process.has_been_voter and core.is_voter and _are_voters_committed(core):
+            process.has_been_voter = True
+        role = core.role
         if role is not self._told_role:
             self._told_role = role
             self.world.trace.say(f"{self.node_id} is {told_role(role)}")
@@ -325,3 +327,8 @@ class SimulatedNode:
         self.world.count(fault.value)
         self.world.trace.say(f"{self.node_id} {fault.name.lower().replace('_', ' ')}: {text}")
         self.world.properties.disk_fault(self, fault)
+
+
+def _are_voters_committed(core: RaftCore) -> bool:
+    offset, known = core.history.voters_offset, core.high_watermark
+    return offset is not None and known is not None and offset < known

@@ -68,6 +68,11 @@ class LeaderEpochs:
         floor_epoch = self._entries[above - 1].epoch if above > 0 else epoch
         return EpochStart(floor_epoch, self._entries[above].start_offset)
 
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch in force at `offset`; None below the first known one."""
+        above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[above - 1].epoch if above > 0 else None
+
     def truncate_from_end(self, end_offset: int) -> bool:
         """Forget epochs that begin at `end_offset` or behind; tell whether there were any."""
         count = len(self._entries)

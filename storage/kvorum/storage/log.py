@@ -36,7 +36,7 @@ from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_opening import OpenedLog, RecoveryReport, open_directory
 from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.producer_snapshot import remove_producer_snapshots, write_producer_snapshot
-from kvorum.storage.segment import SegmentRollbackError
+from kvorum.storage.segment import Segment, SegmentRollbackError
 from kvorum.storage.snapshots import RawSnapshotWriter
 
 _POISON_ADVICE = "Stop the node, look at the disk, and start it again"
@@ -249,7 +249,30 @@ class MetadataLog:
         if offset >= limit:
             return memoryview(b"")
         segment = self._segments.holding(offset)
-        return segment.read(offset, max_bytes=max_bytes, end_offset=limit)
+        data = segment.read(offset, max_bytes=max_bytes, end_offset=limit)
+        self._demand_as_written(segment, data, offset)
+        if not data and limit == self._end_offset:
+            raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
+        return data
+
+    def _demand_as_written(self, segment: Segment, data: memoryview, first_offset: int) -> None:
+        """Raise CorruptLogError unless these are the batches that were appended.
+
+        A batch's checksum does not cover its offset and epoch: these must fit what is known of the
+        log. Nobody must be given bytes that have rotted.
+        """
+        expected = first_offset
+        try:
+            for header, _ in split_batches(data):
+                offset = header.base_offset
+                is_there = offset <= expected if expected == first_offset else offset == expected
+                epoch = self._epochs.epoch_at(max(offset, self._start_offset))
+                if not is_there or (epoch is not None and header.leader_epoch != epoch):
+                    problem = f"a batch of offset {offset} and epoch {header.leader_epoch}"
+                    raise ValueError(f"{problem} lies where {expected}, of epoch {epoch}, belongs")
+                expected = header.next_offset
+        except ValueError as error:
+            raise segment.damage(str(error), 0) from error
 
     def flush(self) -> int:
         """Make everything appended so far durable; return the offset below which that holds.

@@ -53,8 +53,7 @@ class Answers:
             | core.FetchSnapshotRequest,
         ):
             self._elections.check_epoch_told(memory, asked.epoch)
-        if isinstance(asked, core.FetchRequest):
-            memory.scan.refresh()
+        if isinstance(asked, core.FetchRequest) and not memory.is_log_damaged:
             durable = memory.scan.durable_end_offset
             start = 0 if memory.node.log is None else memory.node.log.start_offset
             text = f"{memory.name} fetches from {asked.position.offset} and has {durable} durably"
@@ -128,7 +127,9 @@ class Answers:
             known = self._shared.is_known(
                 base_offset=base_offset, epoch=epoch, last_offset=last_offset, crc=crc
             )
-            self._checks.demand(P22, text, holds=known)
+            # Behind damage a log can only be read by the node itself.
+            is_hidden = memory.is_log_damaged and base_offset >= memory.scanned_end
+            self._checks.demand(P22, text, holds=known or is_hidden)
 
     def _check_part(
         self, memory: NodeMemory, request: Message, response: FetchSnapshotResponse

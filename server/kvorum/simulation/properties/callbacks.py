@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.raft.roles import Leader
-from kvorum.simulation.properties.catalogue import P7, P17, P22
+from kvorum.simulation.properties.catalogue import P17, P22
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.clients import Ledger
 from kvorum.simulation.properties.node_facts import NodeMemory
@@ -29,6 +29,10 @@ class AppliedRecords:
         self._ledger.applied(name, batch)
 
 
+def _nothing_told(_memory: NodeMemory, _offset: int) -> None:
+    """Take no note."""
+
+
 class MonitoredListener:
     """Stands between a replica and its state machine, and looks at every call."""
 
@@ -39,7 +43,9 @@ class MonitoredListener:
         *,
         checks: Checks,
         applied: AppliedRecords,
+        on_told: Callable[[NodeMemory, int], None] = _nothing_told,
     ) -> None:
+        self._on_told = on_told
         self._memory = memory
         self._inner = inner
         self._checks = checks
@@ -65,18 +71,13 @@ class MonitoredListener:
 
     def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
         """Check that batches follow what was told before, and are committed."""
-        core = self._memory.node.core
         for batch in batches:
             text = f"offset {batch.base_offset} comes where {self._next_offset} is next"
             is_first = not self._has_heard and batch.base_offset == 0
             self._demand(text, holds=is_first or batch.base_offset == self._next_offset)
             self._next_offset, self._has_heard = batch.last_offset + 1, True
             self._applied.apply(self._memory.name, batch)
-        known = self._memory.high_watermark
-        if core is not None and core.high_watermark is not None:
-            known = max(known, core.high_watermark)
-        text = f"{self._memory.name} is told of {self._next_offset}, above {known}"
-        self._checks.demand(P7, text, holds=self._next_offset <= known)
+        self._on_told(self._memory, self._next_offset)
         self._inner.on_commit(batches)
 
     def on_leadership_gained(self, epoch: int) -> None:

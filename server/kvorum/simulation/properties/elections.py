@@ -51,14 +51,24 @@ class Elections:
 
     def check_role(self, memory: NodeMemory, role: Role) -> None:
         """Look at a role that may be a new one."""
-        self._check_leader(memory, role)
         self._check_campaign(memory, role)
         if memory.role is not None and memory.role is not role:
             self._check_move(memory, memory.role, role)
 
-    def _check_leader(self, memory: NodeMemory, role: Role) -> None:
+    def check_leader(self, memory: NodeMemory, role: Role) -> None:
+        """Look at whom a node takes for the leader: P1.
+
+        A leader is one from when that is stored on; nobody has heard of it before.
+        """
+        if memory.leader_role is role:
+            return
+        node = memory.node
+        if role.leader_id == node.node_id:
+            stored = memory.read_election()
+            if (stored.epoch, stored.leader_id) != (role.epoch, node.node_id):
+                return
+        memory.leader_role = role
         if role.name in _ELECTED:
-            node = memory.node
             mine = (node.node_id, node.directory_id, node.start_count)
             leader = self._leaders.setdefault(role.epoch, mine)
             text = f"epoch {role.epoch} is led by {mine} and by {leader}"

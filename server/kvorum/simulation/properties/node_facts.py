@@ -9,6 +9,7 @@ from kvorum.raft import RaftCore, ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.roles import Role
 from kvorum.simulation.disk import SimulatedDisk
+from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.log_scan import LogScan
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log import MetadataLog
@@ -62,6 +63,8 @@ class NodeMemory:
         self.node = node
         self.scan = LogScan(node.disk, node.settings.directory)
         self.role: Role | None = None
+        # The role whose leader was compared with what others say.
+        self.leader_role: Role | None = None
         self.start_count = 0
         # The highest that the node knew: in this process, and ever.
         self.process_high_watermark: int | None = None
@@ -70,11 +73,11 @@ class NodeMemory:
         self.durable_offset = 0
         self.verified_offset = 0
         self.start_offset = 0
+        self.scanned_end = 0
         self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
         self.election = ElectionRecord(0)
-        # The disk refused something, so that the process may stop; or durable bytes are wrong.
+        # The disk refused something, so that the process may stop.
         self.is_excused = False
-        self.is_damaged = False
         self._election_bytes: bytes | None = None
 
     @property
@@ -86,6 +89,16 @@ class NodeMemory:
     def name(self) -> str:
         """The node as messages name it."""
         return f"node {self.node.node_id}"
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether some file may not hold any more what was durable in it."""
+        return bool(self.node.disk.damaged_kinds)
+
+    @property
+    def is_log_damaged(self) -> bool:
+        """Whether the log may not hold any more what was durable in it."""
+        return FileKind.LOG in self.node.disk.damaged_kinds
 
     def read_election(self) -> ElectionRecord:
         """Return what is stored durably of epoch and vote; the last known where it is damaged."""

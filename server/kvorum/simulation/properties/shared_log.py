@@ -64,6 +64,13 @@ class SharedLog:
             before = batch
         self._checks.held(P4, P13)
 
+    def learn(self, memory: NodeMemory, changed_from: int) -> None:
+        """Take in what a node with a damaged log has appended since."""
+        for batch in memory.scan.batches_from(changed_from):
+            if batch.base_offset >= changed_from:
+                known = _Known(batch.last_offset, batch.crc, None)
+                self._known.setdefault((batch.base_offset, batch.epoch), known)
+
     def _check_neighbour(
         self, memory: NodeMemory, before: ScannedBatch | None, batch: ScannedBatch
     ) -> None:

@@ -84,6 +84,9 @@ class SnapshotFacts:
             return
         committed = self._shared.committed_end
         told = f"{memory.name}'s snapshot {offset}-{epoch}"
+        if memory.is_log_damaged:
+            # What such a node has committed cannot be seen from outside.
+            return
         self._checks.demand(
             P9, f"{told} is above {committed}, what is committed", holds=offset <= committed
         )
@@ -109,10 +112,15 @@ class SnapshotFacts:
             return None
 
     def controls_of_latest(self, memory: NodeMemory) -> SnapshotContent | None:
-        """Return what the node's latest snapshot says; None where it has none."""
-        latest = max(memory.snapshots, default=None)
-        if latest is None:
+        """Return what the latest snapshot says that the node's core knows; None where it has none.
+
+        One that was fetched lies on the disk before the core is told.
+        """
+        core = memory.node.core
+        known_latest = None if core is None else core.log.latest_snapshot
+        if known_latest is None:
             return None
+        latest = OffsetAndEpoch(*known_latest)
         known = self._contents.get(latest)
         return known if known is not None else self._read(memory, latest)
 

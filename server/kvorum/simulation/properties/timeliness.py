@@ -5,6 +5,7 @@ from __future__ import annotations
 from kvorum.node.raft.inbound import read_request
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role
+from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.properties.catalogue import L4, L6, L7
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
@@ -28,6 +29,7 @@ class Timeliness:
         # By leader and epoch: when which voter last fetched, and since when it leads or runs on.
         self._fetches: dict[tuple[int, int], dict[int, float]] = {}
         self._leading_since: dict[tuple[int, int], float] = {}
+        self._voters: dict[tuple[int, int], VoterSet] = {}
         self._changes: dict[int, tuple[int, float, str]] = {}
         self._turns: dict[int, tuple[float, int]] = {}
 
@@ -87,8 +89,11 @@ class Timeliness:
         if node.core is None:
             return
         place = (node.node_id, role.epoch)
-        since = self._leading_since.setdefault(place, now_ms)
         voters = node.core.history.voters
+        if self._voters.get(place) != voters:
+            # Whom it has to hear from is another matter now.
+            self._voters[place], self._leading_since[place] = voters, now_ms
+        since = self._leading_since.setdefault(place, now_ms)
         limit_ms = 1.5 * node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
         if voters.majority > 2:
             # The time begins anew when enough voters have fetched; the first of these may have

@@ -64,21 +64,36 @@ class Properties:
     def listener_for(self, node: ObservedNode, inner: RaftListener) -> RaftListener:
         """Return the listener to hand to a node's replica, which passes all on to `inner`."""
         return MonitoredListener(
-            self.memory_of(node), inner, checks=self.checks, applied=self._applied
+            self.memory_of(node),
+            inner,
+            checks=self.checks,
+            applied=self._applied,
+            on_told=self._state_machine_told,
         )
+
+    def _state_machine_told(self, memory: NodeMemory, offset: int) -> None:
+        """Demand that what a state machine is told of is committed: P7.
+
+        The node may have had that high watermark for a part of one event only.
+        """
+        self._look_at_log(memory)
+        self.watermarks.check_told(memory, offset, self._memories.values())
+        if not memory.is_log_damaged:
+            self.shared.commit(memory, offset)
+            self.voters.commit(memory, self.shared.committed_end)
 
     def node_starts(self, node: ObservedNode) -> None:
         """Look at the disk of a node that is about to start; no process runs."""
         memory = self.memory_of(node)
         self._look_at_log(memory)
-        if not memory.is_damaged:
+        if not memory.is_log_damaged:
             self.shared.commit(memory, memory.high_watermark)
         self._restarts.rehearse(memory)
 
     def node_started(self, node: ObservedNode) -> None:
         """Look at a node that has just started."""
         memory = self.memory_of(node)
-        memory.role = None
+        memory.role = memory.leader_role = None
         memory.is_excused = False
         memory.start_offset = 0
         memory.process_high_watermark = None
@@ -100,6 +115,8 @@ class Properties:
         if node.core is not None:
             # A truncation may have got no further than the core.
             memory.durable_offset = min(memory.durable_offset, node.core.log.durable_end_offset)
+        # Committed is also what a leader itself has not stored yet, but a majority of others has.
+        memory.high_watermark = min(memory.high_watermark, memory.durable_offset)
         memory.role = None
         self._pre_votes.pop(node.node_id, None)
         self.timeliness.node_is_gone(memory)
@@ -124,12 +141,6 @@ class Properties:
         memory = self.memory_of(node)
         if fault in {DiskFault.REFUSED_WRITE, DiskFault.FAILED_SYNC}:
             memory.is_excused = True
-        elif fault is DiskFault.BIT_FLIP:
-            memory.is_damaged = True
-
-    def disk_damaged(self, node: ObservedNode) -> None:
-        """Note that durable bytes of a node may be in disorder, as after a scattered power cut."""
-        self.memory_of(node).is_damaged = True
 
     def operator_asked_to_add(self, node_id: int, directory_id: bytes) -> None:
         """Note that somebody wants a node to be a voter."""
@@ -138,7 +149,9 @@ class Properties:
     def request_sent(self, node: ObservedNode, request: Message, version: int) -> None:
         """Look at a request that leaves a node."""
         del version
-        self._answers.leaving_request(self.memory_of(node), request)
+        memory = self.memory_of(node)
+        self._look_at_log(memory)
+        self._answers.leaving_request(memory, request)
 
     def request_arrives(self, node: ObservedNode, request: Message, version: int) -> None:
         """Look at a node right before it is given a request."""
@@ -186,6 +199,7 @@ class Properties:
             return
         role = core.role
         is_new_role = role is not memory.role
+        self.elections.check_leader(memory, role)
         if is_new_role:
             self.elections.check_role(memory, role)
         if is_new_role or has_changed:
@@ -209,6 +223,12 @@ class Properties:
         changed_from = memory.scan.refresh()
         if changed_from is None:
             return False
+        is_appended = changed_from >= memory.scanned_end
+        memory.scanned_end = memory.scan.end_offset
+        if memory.is_log_damaged:
+            if is_appended:
+                self.shared.learn(memory, changed_from)
+            return False
         self.shared.take_in(memory, changed_from)
         self.voters.take_in(memory, changed_from)
         if memory.node.core is not None:
@@ -216,13 +236,13 @@ class Properties:
         return True
 
     def _commit(self, memory: NodeMemory) -> None:
-        if memory.is_damaged or memory.process_high_watermark is None:
+        if memory.is_log_damaged or memory.process_high_watermark is None:
             return
         self.shared.commit(memory, memory.process_high_watermark)
         self.voters.commit(memory, self.shared.committed_end)
 
     def _check_voters(self, memory: NodeMemory, role: Role) -> None:
-        if not memory.is_damaged and self._is_log_settled(memory):
+        if not memory.is_log_damaged and self._is_log_settled(memory):
             self.voters.check(memory, role)
 
     def _is_log_settled(self, memory: NodeMemory) -> bool:

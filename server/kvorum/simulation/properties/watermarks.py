@@ -23,12 +23,12 @@ class Watermarks:
     def check_durable(self, memory: NodeMemory) -> None:
         """Demand that what the node takes for durable would survive: a part of P6."""
         core, scan = memory.node.core, memory.scan
-        if core is None or memory.is_damaged:
+        if core is None:
             return
         claimed = core.log.durable_end_offset
         if claimed == memory.durable_offset:
             return
-        if claimed > memory.durable_offset:
+        if claimed > memory.durable_offset and not memory.is_log_damaged:
             real = scan.durable_end_offset
             text = f"{memory.name} takes {claimed} for durable, and {real} is"
             self._checks.demand(P6, text, holds=claimed <= real)
@@ -75,17 +75,29 @@ class Watermarks:
         everyone: Iterable[NodeMemory],
     ) -> None:
         """Demand that a majority of the voters would still have it after losing power: P6."""
-        who = [
-            other.name
-            for other in everyone
-            if voters.is_voter(other.key) and other.durable_offset >= high_watermark
-        ]
+        who = _durable_on(voters, high_watermark, everyone)
         text = f"{memory.name} commits {high_watermark} for {voters.ids}, durable on {who}"
         self._checks.demand(P6, text, holds=len(who) >= voters.majority)
 
+    def check_told(self, memory: NodeMemory, offset: int, everyone: Iterable[NodeMemory]) -> None:
+        """Demand that a state machine is told of committed records only: P7."""
+        core = memory.node.core
+        if core is None:
+            return
+        known = max(memory.high_watermark, core.high_watermark or 0)
+        if offset > known:
+            # A leader that has given way since it has committed that does not show it any more.
+            self.check_durable(memory)
+            voters = core.history.voters
+            who = _durable_on(voters, offset, everyone)
+            text = f"{memory.name} tells of {offset}, above {known}, durable on {who}"
+            self._checks.demand(P7, text, holds=len(who) >= voters.majority)
+        self._checks.held(P7)
+        memory.high_watermark = max(memory.high_watermark, offset)
+
     def check_end(self, memory: NodeMemory) -> None:
         """Demand that the log still reaches what its node knew to be committed: P27."""
-        if memory.is_damaged:
+        if memory.is_log_damaged:
             return
         end = memory.scan.end_offset
         text = f"{memory.name}'s log ends at {end}, below {memory.high_watermark}"
@@ -99,3 +111,12 @@ class Watermarks:
             return
         text = f"{memory.name} is in epoch {role.epoch} and has records of {latest}"
         self._checks.demand(P10, text, holds=latest <= role.epoch)
+
+
+def _durable_on(voters: VoterSet, offset: int, everyone: Iterable[NodeMemory]) -> list[str]:
+    """Return which voters would still have everything below an offset after losing power."""
+    return [
+        other.name
+        for other in everyone
+        if voters.is_voter(other.key) and other.durable_offset >= offset
+    ]

@@ -1,0 +1,145 @@
+"""``kvorum simulate``: run quorums in a simulated world, under faults, and check what must hold."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+from kvorum.simulation.report import Report, failure_lines
+from kvorum.simulation.result import SeedResult
+from kvorum.simulation.run import run_seed, shrink_seed
+
+NAME = "simulate"
+HELP = "run the quorum in a simulated world under faults, seed by seed"
+_OK, _FAILED = 0, 1
+_SEEDS_PER_REPEAT = 100
+_PROGRESS_SECONDS = 10.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--seed", type=int, help="the first seed (default: a fresh one)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds to run")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="how many processes to use (default: one for each processor)",
+    )
+    parser.add_argument(
+        "--duration",
+        type=int,
+        default=120,
+        metavar="SECONDS",
+        help="how much time passes in each world (default: 120)",
+    )
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write what happened to FILE")
+    parser.add_argument(
+        "--shrink", action="store_true", help="find fewer faults that fail the same way"
+    )
+    parser.add_argument("--digest", action="store_true", help="print the hash of the trace alone")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the seeds; 1 where one failed, or did not repeat itself."""
+    first = secrets.randbelow(2**40) if arguments.seed is None else arguments.seed
+    seeds = range(first, first + arguments.seeds)
+    duration_ms = arguments.duration * 1000
+    _hear_nothing()
+    if arguments.digest:
+        for seed in seeds:
+            print(run_seed(seed, duration_ms=duration_ms).digest)
+        return _OK
+    report = Report()
+    digests = _run_all(report, seeds, arguments)
+    for line in report.lines():
+        print(line)
+    problems = list(report.missing)
+    problems += _repeat(digests, duration_ms)
+    for problem in problems:
+        print(f"not as it should be: {problem}")
+    return _FAILED if report.failures or problems else _OK
+
+
+def _hear_nothing() -> None:
+    """Let simulated nodes complain in silence: that their disks fail is what they are there for."""
+    logging.getLogger("kvorum").setLevel(logging.CRITICAL + 1)
+
+
+def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:
+    """Run all seeds, tell of failures at once, and return the hash of each one's trace."""
+    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
+    digests: dict[int, str] = {}
+    told_at = time.monotonic()
+    for result in _results(seeds, arguments):
+        report.add(result)
+        digests[result.seed] = result.digest
+        if result.failure is not None:
+            _tell_failure(result, arguments)
+        if time.monotonic() - told_at > _PROGRESS_SECONDS:
+            told_at = time.monotonic()
+            print(f"... {report.seeds} of {len(seeds)}, {len(report.failures)} failed", flush=True)
+    return digests
+
+
+def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult]:
+    """Yield what comes of each seed, in whatever order they end."""
+    duration_ms, trace = arguments.duration * 1000, arguments.trace
+    if len(seeds) == 1 or arguments.jobs == 1:
+        for seed in seeds:
+            result = run_seed(seed, duration_ms=duration_ms, is_traced=trace is not None)
+            if trace is not None and (len(seeds) == 1 or result.failure is not None):
+                trace.write_text("".join(f"{line}\n" for line in result.trace), encoding="utf-8")
+            yield result
+        return
+    context = get_context("spawn")
+    with ProcessPoolExecutor(arguments.jobs, context, initializer=_hear_nothing) as pool:
+        futures = [pool.submit(run_seed, seed, duration_ms=duration_ms) for seed in seeds]
+        for future in as_completed(futures):
+            yield future.result()
+
+
+def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
+    for line in failure_lines(result):
+        print(line)
+    if arguments.shrink:
+        print("  shrinking ...", flush=True)
+        smaller = shrink_seed(result)
+        print(f"  {len(smaller.plan)} of {len(result.plan)} faults are enough:")
+        for fault in smaller.plan:
+            print(f"    {fault}")
+        print(f"  then: {smaller.failure}")
+        if arguments.trace is not None:
+            lines = "".join(f"{line}\n" for line in smaller.trace)
+            arguments.trace.write_text(lines, encoding="utf-8")
+    sys.stdout.flush()
+
+
+def _repeat(digests: dict[int, str], duration_ms: int) -> Iterator[str]:
+    """Run one seed in a hundred again in another process; yield those that end otherwise."""
+    for seed in sorted(digests)[::_SEEDS_PER_REPEAT]:
+        again = _digest_elsewhere(seed, duration_ms)
+        if again != digests[seed]:
+            yield f"seed {seed} gave trace {digests[seed]}, and then {again}"
+    count = -(-len(digests) // _SEEDS_PER_REPEAT)
+    print(f"{count} of the seeds run a second time, with other hashes of strings")
+
+
+def _digest_elsewhere(seed: int, duration_ms: int) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed % 1000 + 1)}
+    command = [sys.executable, "-m", "kvorum.cli", NAME, "--digest"]
+    command += ["--seed", str(seed), "--duration", str(duration_ms // 1000)]
+    done = subprocess.run(  # noqa: S603 - this very program
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or done.stderr.strip()
