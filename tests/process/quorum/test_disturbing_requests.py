@@ -26,7 +26,7 @@ from kvorum.wire.primitives import Message
 
 # Epochs are 32 bits: the highest is left for an election, so the one before is the last to enter.
 LAST_EPOCH: Final = 2**31 - 1
-QUORUM_KEYS: Final = (1, 52, 53, 54, 55, 59)
+QUORUM_KEYS: Final = (1, 52, 53, 54, 55, 59, 80, 81, 82)
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
 RANDOM_REQUESTS: Final = 3000
 NOWHERE: Final = BeginQuorumEpochRequest.LeaderEndpoint("CONTROLLER", "127.0.0.1", 1)
