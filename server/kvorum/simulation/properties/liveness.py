@@ -62,7 +62,7 @@ class Liveness:
         if self._led_ms is None:
             self._await_leader(now_ms, self._began_ms, nodes, leader)
         elif self._calm_ms is None:
-            self._await_calm(now_ms, self._led_ms, nodes, leader)
+            self._await_calm(now_ms, self._led_ms, self._began_ms, nodes, leader)
         else:
             self._check_calm(leader)
 
@@ -88,6 +88,7 @@ class Liveness:
         self,
         now_ms: float,
         led_ms: float,
+        began_ms: float,
         nodes: Sequence[ObservedNode],
         leader: ObservedNode | None,
     ) -> None:
@@ -100,6 +101,10 @@ class Liveness:
             if now_ms - led_ms > limit_ms:
                 self._checks.demand(L8, text, holds=not lost)
                 self._checks.demand(L2, text, holds=False)
+            return
+        raft = nodes[0].settings.raft
+        if now_ms - began_ms <= 1.5 * (raft.fetch_timeout_ms + raft.request_timeout_ms):
+            # What was lost before the faults stopped may still cost the leader its majority.
             return
         self._checks.held(L2, L8)
         self._calm_ms = now_ms

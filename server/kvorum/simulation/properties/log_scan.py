@@ -147,7 +147,9 @@ class LogScan:
             if one != other:
                 break
             same += 1
-        return old[same].base_offset if same < len(old) else segment.end_offset
+        if same < len(old):
+            return old[same].base_offset
+        return old[-1].last_offset + 1 if old else segment.base_offset
 
     @property
     def start_offset(self) -> int:
