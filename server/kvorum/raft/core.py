@@ -110,6 +110,11 @@ class RaftCore:
         return self._replica.is_voter
 
     @property
+    def may_stand(self) -> bool:
+        """Whether the replica may be elected: as a voter, or while its removal may yet fail."""
+        return self._replica.may_stand
+
+    @property
     def metrics(self) -> RaftMetrics:
         """What can be measured of the replica as of now."""
         return metrics_of(self._replica)

@@ -74,12 +74,15 @@ def _report_deadline(replica: Replica, role: Follower) -> float:
 
 
 def _poll_unattached(replica: Replica, now: float, role: Unattached) -> None:
-    if role.election_deadline <= now:
-        if replica.is_voter and not replica.is_installing:
-            replica.become_prospective(now)
-            return
-        timeout_ms = replica.random_election_timeout()
-        role.election_deadline = now + timeout_ms if replica.is_voter else NEVER
+    is_due = role.election_deadline <= now
+    if not replica.may_stand:
+        role.election_deadline = NEVER
+    elif is_due and not replica.is_installing:
+        replica.become_prospective(now)
+        return
+    elif is_due or role.election_deadline == NEVER:
+        # A snapshot takes the place of the log, or has; it may have made this one a voter.
+        role.election_deadline = now + replica.random_election_timeout()
     if not replica.is_installing:
         _fetch_from_anyone(replica, now)
 
@@ -218,7 +221,7 @@ def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
         role.fetch_deadline = max(role.fetch_deadline, now + replica.config.fetch_timeout_ms)
         return
     if role.fetch_deadline <= now:
-        if replica.is_voter:
+        if replica.may_stand:
             replica.become_prospective(now)
             return
         role.is_leader_silent = True
@@ -268,8 +271,11 @@ def _fetch_part(replica: Replica, now: float, role: Follower) -> None:
 
 
 def _fetch_from_anyone(replica: Replica, now: float) -> None:
-    """Ask one of the servers known from the configuration, if nobody is being asked already."""
-    if replica.peers.is_any_waiting:
+    """Ask one of the servers known from the configuration, if nobody is being asked already.
+
+    Whoever is asked may lead by then: a fetch would tell it that all of the log is stored.
+    """
+    if replica.peers.is_any_waiting or replica.log.durable_end_offset < replica.log.end_offset:
         return
     ready = [server for server in replica.own.bootstrap if replica.peers.is_ready(server.id)]
     if ready:

@@ -93,6 +93,8 @@ class Replica:
         # Whether this replica has, since its start, been a voter that the log commits to.
         self.has_been_voter = False
         self._written: ElectionRecord | None = None
+        # The highest high watermark of any role since the start.
+        self._committed_end_offset = 0
 
     @property
     def voters(self) -> VoterSet:
@@ -103,6 +105,26 @@ class Replica:
     def is_voter(self) -> bool:
         """Whether this replica takes part in elections; if not, it is an observer."""
         return self.own.can_vote and self.voters.is_voter(self.own.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether this replica may be elected.
+
+        Besides the voters that is who the latest record removes, while that may not be committed:
+        it can be that only this replica has the record, and that those who stay cannot be elected
+        without its vote, which it does not give for their shorter logs. It commits its own removal
+        then, by the votes of the others, and goes (section 4.2.2 of Ongaro's thesis).
+        """
+        if self.is_voter:
+            return True
+        is_former = self.own.can_vote and self.history.previous_voters.is_voter(self.own.key)
+        return is_former and not self._is_removal_known_to_be_committed
+
+    @property
+    def _is_removal_known_to_be_committed(self) -> bool:
+        offset, snapshot = self.history.voters_offset, self.log.latest_snapshot
+        is_in_snapshot = offset is not None and snapshot is not None and offset < snapshot.offset
+        return is_in_snapshot or (offset is not None and offset < self._committed_end_offset)
 
     @property
     def is_only_voter(self) -> bool:
@@ -142,7 +164,7 @@ class Replica:
             old,
             role,
             own_id=self.own.key.id,
-            is_voter=self.is_voter,
+            may_stand=self.may_stand,
             is_only_voter=self.is_only_voter,
         )
         self.role = role
@@ -171,9 +193,9 @@ class Replica:
         An election that was due stays due: a peer with a higher epoch must not put it off.
         """
         old = self.role
-        deadline = now + self.random_election_timeout() if self.is_voter else NEVER
+        deadline = now + self.random_election_timeout() if self.may_stand else NEVER
         match old:
-            case _ if not self.is_voter:
+            case _ if not self.may_stand:
                 pass
             case Unattached() | Candidate() | Resigned():
                 deadline = old.election_deadline
@@ -311,6 +333,7 @@ class Replica:
         if self.high_watermark is not None and offset <= self.high_watermark:
             return False
         self.high_watermark = offset
+        self._committed_end_offset = max(self._committed_end_offset, offset)
         self.outbox.add(Committed(offset))
         if self.is_voter and self.are_voters_committed:
             self.has_been_voter = True

@@ -16,13 +16,15 @@ def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> R
     leader never leads on: what it had appended may be gone.
     """
     record = stored or ElectionRecord(0)
-    deadline = now + replica.random_election_timeout() if replica.is_voter else NEVER
+    timeout_ms = replica.random_election_timeout()
+    deadline = now + timeout_ms if replica.may_stand else NEVER
     own_id = replica.own.key.id
     if record.epoch < replica.log.last_epoch:
         return Unattached(replica.log.last_epoch, election_deadline=deadline)
     if record.leader_id == own_id:
-        return _resigned(replica, record, deadline=deadline)
-    if record.voted == replica.own.key and record.leader_id is None and replica.is_voter:
+        # Voter or not, it must not wait for ever: nobody has to tell an observer who leads.
+        return _resigned(replica, record, deadline=now + timeout_ms)
+    if record.voted == replica.own.key and record.leader_id is None and replica.may_stand:
         return Candidate(
             record.epoch,
             own_key=replica.own.key,

@@ -45,13 +45,13 @@ class IllegalMoveError(Exception):
     """The core was about to move to a role it must not be in: an invariant is broken."""
 
 
-def check_move(old: Role, new: Role, *, own_id: int, is_voter: bool, is_only_voter: bool) -> None:
+def check_move(old: Role, new: Role, *, own_id: int, may_stand: bool, is_only_voter: bool) -> None:
     """Raise IllegalMoveError unless a replica may move from `old` to `new`."""
     if new.name not in ALLOWED_MOVES[old.name]:
         raise _illegal(old, new, "there is no such move")
     # A leader that has removed itself resigns like any other.
     is_going = new.name is RoleName.RESIGNED
-    if not is_voter and new.name not in OBSERVER_ROLES and not is_going:
+    if not may_stand and new.name not in OBSERVER_ROLES and not is_going:
         raise _illegal(old, new, "an observer takes no part in elections")
     if new.name is RoleName.CANDIDATE and new.epoch != old.epoch + 1:
         raise _illegal(old, new, "a candidate begins the next epoch")

@@ -55,6 +55,12 @@ class VoterHistory:
         return self.voters_at(None)
 
     @property
+    def previous_voters(self) -> VoterSet:
+        """The voters before the latest record that changed them."""
+        sets = [change.voters for change in self._changes if change.voters is not None]
+        return sets[-2] if len(sets) > 1 else self.static
+
+    @property
     def kraft_version(self) -> int:
         """The kraft.version as of the log's end."""
         return self.kraft_version_at(None)

@@ -77,9 +77,9 @@ def make(
             )
 
 
-def is_allowed(old: Role, new: Role, *, is_voter: bool = True, is_only: bool = False) -> bool:
+def is_allowed(old: Role, new: Role, *, may_stand: bool = True, is_only: bool = False) -> bool:
     try:
-        check_move(old, new, own_id=1, is_voter=is_voter, is_only_voter=is_only)
+        check_move(old, new, own_id=1, may_stand=may_stand, is_only_voter=is_only)
     except IllegalMoveError:
         return False
     return True
@@ -108,7 +108,7 @@ def test_what_the_table_lacks_is_illegal_in_every_epoch(old: RoleName, new: Role
 @pytest.mark.parametrize(("old", "new"), list(product(RoleName, RoleName)))
 def test_an_observer_only_looks_for_a_leader_or_follows_one(old: RoleName, new: RoleName) -> None:
     for epoch in range(6):
-        if is_allowed(make(old, 3), make(new, epoch), is_voter=False):
+        if is_allowed(make(old, 3), make(new, epoch), may_stand=False):
             is_removed_leader = (old, new) == (RoleName.LEADER, RoleName.RESIGNED)
             assert is_removed_leader or new in {RoleName.UNATTACHED, RoleName.FOLLOWER}
 
