@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.raft.basics import ElectionRecord
+from kvorum.raft.basics import ElectionRecord, ReplicaKey
 from kvorum.raft.peers import NEVER
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
@@ -24,7 +24,8 @@ def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> R
     if record.leader_id == own_id:
         # Voter or not, it must not wait for ever: nobody has to tell an observer who leads.
         return _resigned(replica, record, deadline=now + timeout_ms)
-    if record.voted == replica.own.key and record.leader_id is None and replica.may_stand:
+    has_own_vote = record.voted is not None and _is_own(replica, record.voted)
+    if has_own_vote and record.leader_id is None and replica.may_stand:
         return Candidate(
             record.epoch,
             own_key=replica.own.key,
@@ -44,6 +45,12 @@ def first_role(replica: Replica, now: float, stored: ElectionRecord | None) -> R
     return Unattached(
         record.epoch, election_deadline=deadline, leader_id=record.leader_id, voted=record.voted
     )
+
+
+def _is_own(replica: Replica, key: ReplicaKey) -> bool:
+    """Tell whether a stored key is this replica's; at kraft.version 0 it has no directory id."""
+    own = replica.own.key
+    return key.id == own.id and key.directory_id in {None, own.directory_id}
 
 
 def _resigned(replica: Replica, record: ElectionRecord, *, deadline: float) -> Role:

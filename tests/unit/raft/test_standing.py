@@ -15,6 +15,7 @@ from kvorum.raft import (
     LogView,
     OffsetAndEpoch,
     RaftCore,
+    ReplicaKey,
     VoterHistory,
     VoterSet,
 )
@@ -98,6 +99,22 @@ def test_a_leader_that_is_out_and_restarts_does_not_wait_for_ever() -> None:
     assert core.role.name.value == "resigned"
     core.tick(2.0 * CONFIG.election_timeout_ms)
     assert (core.role.name.value, core.role.epoch) == ("unattached", 2)
+
+
+@pytest.mark.parametrize(
+    ("voted", "role"),
+    [
+        (key_of(2), "candidate"),
+        # The form that belongs to kraft.version 0 has no directory ids.
+        (ReplicaKey(2), "candidate"),
+        (key_of(2, 99), "unattached"),
+        (key_of(1), "unattached"),
+    ],
+)
+def test_who_has_voted_for_itself_comes_back_as_a_candidate(voted: ReplicaKey, role: str) -> None:
+    core = removed_node()
+    core.start(0.0, stored=ElectionRecord(2, voted=voted))
+    assert core.role.name.value == role
 
 
 def test_the_voters_before_the_last_record() -> None:
