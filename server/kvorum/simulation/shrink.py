@@ -19,7 +19,7 @@ class Shrinker(Generic[T]):
         self,
         fails: Callable[[Sequence[T]], bool],
         *,
-        simpler: Callable[[T], Iterable[T]] = lambda _: (),
+        simpler: Callable[[T], Iterable[T]] | None = None,
         tries_max: int = 200,
     ) -> None:
         self.tries = 0
@@ -56,7 +56,7 @@ class Shrinker(Generic[T]):
         """Put weaker forms in place of single faults, again and again."""
         index = 0
         while index < len(plan):
-            for weaker in self._simpler(plan[index]):
+            for weaker in () if self._simpler is None else self._simpler(plan[index]):
                 changed = [*plan[:index], weaker, *plan[index + 1 :]]
                 if weaker != plan[index] and self._try(changed):
                     plan = changed

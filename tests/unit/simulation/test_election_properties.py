@@ -209,6 +209,24 @@ def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
         quorum[1].look()
 
 
+def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _add_voters(quorum, 1, voters_of((2, 3)))
+    quorum[1].look()
+    quorum[1].be(Prospective(2, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    quorum[1].look()
+    quorum[1].be(Unattached(3, election_deadline=0.0))
+    quorum[1].commit(2)
+    for node_id in (2, 3):
+        _add_voters(quorum, node_id, voters_of((2, 3)))
+        quorum[node_id].look()
+    quorum[1].look()
+    quorum[1].be(Prospective(3, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    with _broken("P16"):
+        quorum[1].look()
+
+
 def test_p18_a_leader_follows_another_in_its_own_epoch() -> None:
     quorum = Quorum()
     quorum[1].lead(4)

@@ -35,7 +35,7 @@ def _calm_quorum() -> Quorum:
     quorum = Quorum()
     _begin(quorum)
     quorum.led_by(1)
-    for now_ms in (100.0, 200.0, 300.0):
+    for now_ms in (100.0, 200.0, 7_000.0):
         _look(quorum, now_ms)
     assert quorum.properties.liveness.is_calm
     return quorum
@@ -43,14 +43,15 @@ def _calm_quorum() -> Quorum:
 
 def test_a_calm_quorum_breaks_nothing() -> None:
     quorum = _calm_quorum()
+    quorum.now_ms = 200.0
     ledger = quorum.properties.ledger
-    ledger.invoked(b"a", 300.0)
+    ledger.invoked(b"a", 7_300.0)
     quorum.replicate(b"a")
     for node in quorum.nodes.values():
         node.commit(2)
         node.look()
-    ledger.acknowledged(b"a", 1, 400.0)
-    _look(quorum, 500.0)
+    ledger.acknowledged(b"a", 1, 7_400.0)
+    _look(quorum, 7_500.0)
     _end(quorum)
     for checked in ("L1", "L2", "L3", "L5", "L8"):
         assert quorum.count(checked) > 0, checked
@@ -114,21 +115,21 @@ def test_l5_a_leader_that_is_replaced_for_no_reason() -> None:
     quorum[2].lead(2, start=1)
     quorum[2].commit(2)
     with _broken("L5"):
-        _look(quorum, 400.0)
+        _look(quorum, 7_400.0)
 
 
 def test_l5_a_leader_that_gives_up_for_no_reason() -> None:
     quorum = _calm_quorum()
     quorum[1].be(Unattached(2, election_deadline=0.0))
     with _broken("L5"):
-        _look(quorum, 400.0)
+        _look(quorum, 7_400.0)
 
 
 def test_a_leader_that_is_sent_away_may_be_replaced() -> None:
     quorum = _calm_quorum()
-    quorum.properties.liveness.expect_new_leader(300.0)
+    quorum.properties.liveness.expect_new_leader(7_300.0)
     quorum[1].be(Unattached(2, election_deadline=0.0))
-    _look(quorum, 400.0)
+    _look(quorum, 7_400.0)
     assert not quorum.properties.liveness.is_calm
 
 

@@ -49,11 +49,11 @@ class Elections:
         """The highest epoch that had a leader; 0 for none."""
         return max(self._leaders, default=0)
 
-    def check_role(self, memory: NodeMemory, role: Role) -> None:
-        """Look at a role that may be a new one."""
-        self._check_campaign(memory, role)
+    def check_role(self, memory: NodeMemory, role: Role, *, may_stand: bool) -> None:
+        """Look at a new role; `may_stand` is whether the node's log lets it stand for election."""
+        self._check_campaign(memory, role, may_stand=may_stand)
         if memory.role is not None and memory.role is not role:
-            self._check_move(memory, memory.role, role)
+            self._check_move(memory, memory.role, role, may_stand=may_stand)
 
     def check_leader(self, memory: NodeMemory, role: Role) -> None:
         """Look at whom a node takes for the leader: P1.
@@ -80,14 +80,14 @@ class Elections:
             )
             self._checks.demand(P1, text, holds=known == role.leader_id)
 
-    def _check_campaign(self, memory: NodeMemory, role: Role) -> None:
+    def _check_campaign(self, memory: NodeMemory, role: Role, *, may_stand: bool) -> None:
         if role.name not in _CAMPAIGNING or memory.node.core is None:
             return
         voters = memory.node.core.history.voters
         text = f"{memory.name} is {role.name.value} and none of {voters.ids}"
-        self._checks.demand(P16, text, holds=voters.is_voter(memory.key))
+        self._checks.demand(P16, text, holds=may_stand)
 
-    def _check_move(self, memory: NodeMemory, old: Role, new: Role) -> None:
+    def _check_move(self, memory: NodeMemory, old: Role, new: Role, *, may_stand: bool) -> None:
         """Check a move, or several that one event led to."""
         text = (
             f"{memory.name} went from {old.name.value} ({old.epoch}, leader {old.leader_id}, "
@@ -101,8 +101,7 @@ class Elections:
             is_legal = new.name in _LATER_IN_EPOCH[old.name] and keeps_leader and keeps_vote
         else:
             is_legal = new.epoch > old.epoch
-        core = memory.node.core
-        if core is not None and not core.is_voter and new.name is not RoleName.LEADER:
+        if not may_stand and new.name is not RoleName.LEADER:
             is_legal = is_legal and (new.name in _OBSERVING or old.name is new.name)
         self._checks.demand(P18, text, holds=is_legal)
 

@@ -33,6 +33,8 @@ class Liveness:
         self._calm_ms: float | None = None
         self._calm_epoch = 0
         self._calm_end = 0
+        # What everybody has to catch up with: what was committed when there was a leader again.
+        self._target_end = 0
         self._calm_writes = 0
         self._transfer_ms = 0.0
 
@@ -83,6 +85,7 @@ class Liveness:
         used = _epoch(leader) - self._first_epoch
         self._checks.demand(L1, f"it took {used} epochs", holds=used <= EPOCHS_MAX)
         self._led_ms = now_ms
+        self._target_end = self._shared.committed_end
 
     def _await_calm(
         self,
@@ -92,7 +95,7 @@ class Liveness:
         nodes: Sequence[ObservedNode],
         leader: ObservedNode | None,
     ) -> None:
-        end = self._shared.committed_end
+        end = self._target_end
         late = [node for node in nodes if not _follows(node, leader, end)]
         limit_ms = 2 * self._transfer_ms + CATCH_UP_MS
         if late:
@@ -109,7 +112,7 @@ class Liveness:
         self._checks.held(L2, L8)
         self._calm_ms = now_ms
         self._calm_epoch = 0 if leader is None else _epoch(leader)
-        self._calm_end = end
+        self._calm_end = self._shared.committed_end
         self._calm_writes = self._ledger.acknowledged_count
 
     def _check_calm(self, leader: ObservedNode | None) -> None:
@@ -130,7 +133,7 @@ class Liveness:
         self._checks.demand(L3, text, holds=self._shared.committed_end > self._calm_end)
         text = f"no write was acknowledged after the first {self._calm_writes}"
         self._checks.demand(L3, text, holds=self._ledger.acknowledged_count > self._calm_writes)
-        end = self._calm_end
+        end = max(self._calm_end, self._target_end)
         late = [node for node in nodes if _high_watermark(node) < end]
         self._checks.demand(L2, f"still behind {end}: {_told(late)}", holds=not late)
         self._checks.demand(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_files import DiskDirectory, DiskFile
 from kvorum.storage.batch_header import HEADER_SIZE, checksum_matches, read_header
+from kvorum.storage.names import parse_snapshot_name
 
 _SUFFIX = ".log"
 
@@ -165,6 +166,20 @@ class LogScan:
                 break
             end = segment.end_offset
         return end
+
+    @property
+    def kept_end_offset(self) -> int:
+        """The offset below which log or snapshots hold everything.
+
+        A log that makes way for a snapshot is gone for a moment before it begins anew.
+        """
+        if self._segments or self._directory is None:
+            return self.end_offset
+        names = [parse_snapshot_name(name) for name in self._directory.names]
+        return max(
+            (name.id.offset for name in names if name is not None and not name.is_partial),
+            default=0,
+        )
 
     @property
     def durable_end_offset(self) -> int:

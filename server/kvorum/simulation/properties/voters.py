@@ -88,6 +88,27 @@ class Voters:
         if isinstance(role, Leader):
             self._check_steps(memory, controls, first=first, base=recorded)
 
+    def may_stand(self, memory: NodeMemory) -> bool:
+        """Tell whether a node may stand for election, going by its log.
+
+        It has to be in its latest set of voters, or in the one before as long as the latest is not
+        known to be committed: who has removed itself may have to finish that.
+        """
+        core = memory.node.core
+        if core is None:
+            return False
+        if core.history.voters.is_voter(memory.key):
+            return True
+        base = self._snapshots.controls_of_latest(memory)
+        first = -1 if base is None else base.end_offset
+        controls = self._controls.setdefault(id(memory), _Controls())
+        sets = [one for one in controls.voters if one[0] >= first]
+        if not sets or sets[-1][0] < (memory.process_high_watermark or 0):
+            return False
+        recorded = None if base is None else base.voters
+        before = sets[-2][1] if len(sets) > 1 else recorded or core.history.static
+        return before.is_voter(memory.key)
+
     def _check_steps(
         self, memory: NodeMemory, controls: _Controls, *, first: int, base: VoterSet | None
     ) -> None:

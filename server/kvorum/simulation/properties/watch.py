@@ -201,7 +201,8 @@ class Properties:
         is_new_role = role is not memory.role
         self.elections.check_leader(memory, role)
         if is_new_role:
-            self.elections.check_role(memory, role)
+            may_stand = self.voters.may_stand(memory)
+            self.elections.check_role(memory, role, may_stand=may_stand)
         if is_new_role or has_changed:
             self.watermarks.check_epochs(memory, role)
         self.watermarks.check_durable(memory)

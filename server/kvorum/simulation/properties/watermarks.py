@@ -99,7 +99,7 @@ class Watermarks:
         """Demand that the log still reaches what its node knew to be committed: P27."""
         if memory.is_log_damaged:
             return
-        end = memory.scan.end_offset
+        end = memory.scan.kept_end_offset
         text = f"{memory.name}'s log ends at {end}, below {memory.high_watermark}"
         self._checks.demand(P27, text, holds=end >= memory.high_watermark)
 

@@ -1,0 +1,128 @@
+"""Reading a log from the disk behind its back: whatever changes is looked at anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from tests.unit.storage.batch_maker import make_batch, make_snapshot
+
+from kvorum.simulation.disk import SimulatedDisk
+from kvorum.simulation.properties.log_scan import LogScan
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.names import OffsetAndEpoch
+
+HERE = Path("/node/log")
+CONFIG = LogConfig(segment_bytes=300, retention_bytes=0)
+
+
+class Scanned:
+    """A log, its disk, and a scan of it."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.disk = SimulatedDisk(Random(seed))
+        self.log = MetadataLog.open(HERE, files=self.disk.mount(), config=CONFIG, now_ms=0)
+        self.scan = LogScan(self.disk, HERE)
+
+    def append(self, *, epoch: int = 1, flush: bool = True) -> None:
+        self.log.append(make_batch(self.log.end_offset, epoch=epoch, values=(b"v" * 30,)))
+        if flush:
+            self.log.flush()
+
+    def offsets(self) -> list[int]:
+        return [batch.base_offset for batch in self.scan.batches_from(0)]
+
+
+def test_what_is_appended_is_new_once_over_many_segments() -> None:
+    one = Scanned()
+    assert one.scan.refresh() is None
+    for number in range(12):
+        one.append()
+        assert one.scan.refresh() == number
+        assert one.scan.refresh() is None
+    assert one.offsets() == list(range(12))
+    assert one.scan.end_offset == one.scan.durable_end_offset == 12
+    found = one.scan.batch_holding(7)
+    assert found is not None
+    assert one.scan.bytes_of(found) == make_batch(7, values=(b"v" * 30,))
+    assert one.scan.batch_holding(12) is None
+
+
+def test_what_was_not_synced_is_not_durable() -> None:
+    one = Scanned()
+    one.append()
+    one.append(flush=False)
+    one.scan.refresh()
+    assert (one.scan.end_offset, one.scan.durable_end_offset) == (2, 1)
+    one.log.flush()
+    assert one.scan.durable_end_offset == 2
+
+
+def test_a_truncation_changes_everything_behind_it() -> None:
+    one = Scanned()
+    for _ in range(9):
+        one.append()
+    one.scan.refresh()
+    one.log.truncate_to(3, now_ms=0)
+    one.append(epoch=2)
+    assert one.scan.refresh() == 3
+    assert one.offsets() == [0, 1, 2, 3]
+    assert one.scan.end_offset == 4
+
+
+def test_what_goes_at_the_front_is_no_change() -> None:
+    one = Scanned()
+    for _ in range(9):
+        one.append()
+    one.scan.refresh()
+    writer = one.log.create_snapshot(OffsetAndEpoch(8, 1), high_watermark=9)
+    assert writer is not None
+    writer.append(make_snapshot(epoch=1))
+    writer.freeze()
+    assert one.log.delete_before_snapshot(OffsetAndEpoch(8, 1), now_ms=0)
+    assert one.scan.refresh() is None
+    assert one.scan.start_offset > 0
+    assert one.offsets()[-1] == 8
+
+
+def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it() -> None:
+    one = Scanned()
+    for _ in range(9):
+        one.append()
+    one.scan.refresh()
+    one.log.truncate_fully_to(5, now_ms=0)
+    assert one.scan.refresh() == 5
+    assert (one.scan.start_offset, one.scan.end_offset) == (5, 5)
+
+
+def test_what_a_crashed_process_had_appended_is_new() -> None:
+    one = Scanned()
+    one.append()
+    one.scan.refresh()
+    one.append()
+    one.disk.crash(is_power_cut=True)
+    assert one.scan.refresh() == 1
+    assert one.offsets() == [0, 1]
+
+
+def test_a_flipped_bit_ends_the_log() -> None:
+    one = Scanned()
+    for _ in range(3):
+        one.append()
+    one.scan.refresh()
+    one.disk.directory_at(HERE).names["00000000000000000000.log"].flip(150, 1)
+    assert one.scan.refresh() == 1
+    assert one.offsets() == [0]
+    assert one.scan.has_unread_bytes
+
+
+def test_snapshots_count_where_there_is_no_log_for_a_moment() -> None:
+    disk = SimulatedDisk(Random(0))
+    files = disk.mount()
+    disk.make_directory(HERE)
+    for name in ("00000000000000000009-0000000001.checkpoint", "x"):
+        files.create_exclusively(HERE / name)
+    scan = LogScan(disk, HERE)
+    scan.refresh()
+    assert (scan.end_offset, scan.kept_end_offset) == (0, 9)
