@@ -28,7 +28,13 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.deferred import DeferredAnswers
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.raft import Clock, NotLeaderError, ProposalTooLargeError, RaftNode
+from kvorum.node.raft import (
+    Clock,
+    NotLeaderError,
+    ProposalTooLargeError,
+    RaftNode,
+    RaftStoppedError,
+)
 from kvorum.node.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -122,7 +128,7 @@ class ControllerShell:
         )
         try:
             self._append(claim, result)
-        except NotLeaderError:
+        except (NotLeaderError, RaftStoppedError):
             self.renounce()
 
     def renounce(self) -> None:
@@ -153,7 +159,7 @@ class ControllerShell:
             raise
         except ProposalTooLargeError as error:
             raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error
-        except NotLeaderError as error:
+        except (NotLeaderError, RaftStoppedError) as error:
             self.renounce()
             raise self._not_controller() from error
         except Exception:  # noqa: BLE001 - the pending state may be wrong: start from the log again
