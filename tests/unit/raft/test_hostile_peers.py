@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from kvorum.raft import (
+    BOOTSTRAP_SNAPSHOT_ID,
     Destination,
     Effects,
     Endpoint,
@@ -38,6 +39,7 @@ class Peer:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.log = LogView()
 
     def key(self) -> ReplicaKey:
         directory = self.random.choice([None, b"\x01" * 16, b"\x02" * 16, b"x" * 16])
@@ -101,6 +103,17 @@ class Peer:
                 bytes_max=choose([-1, 0, INT32_MAX]),
             ),
             msg.DescribeQuorumRequest,
+            lambda: msg.AddRaftVoterRequest(
+                self.maybe_key(), self.endpoints(), choose([True, False])
+            ),
+            lambda: msg.RemoveRaftVoterRequest(self.maybe_key()),
+            lambda: msg.UpdateRaftVoterRequest(
+                epoch=self.epoch(),
+                voter=self.maybe_key(),
+                endpoints=self.endpoints(),
+                kraft_version_min=choose(SMALL),
+                kraft_version_max=choose(SMALL),
+            ),
         ]
         return choose(kinds)()
 
@@ -122,8 +135,37 @@ class Peer:
                 return msg.EndQuorumEpochResponse(error=error, leader=leader)
             case msg.FetchSnapshotRequest():
                 return self.snapshot_part(error, leader, request)
+            case msg.UpdateRaftVoterRequest():
+                return msg.UpdateRaftVoterResponse(error=error, leader=leader)
+            case msg.AddRaftVoterRequest():
+                return msg.AddRaftVoterResponse(error)
+            case msg.RemoveRaftVoterRequest():
+                return msg.RemoveRaftVoterResponse(error)
+            case msg.ApiVersionsRequest():
+                versions = self.random.choice([None, (0, 1), (1, 0), (-1, 9)])
+                return msg.ApiVersionsResponse(versions, self.random.choice([None, "NOT_KNOWN"]))
             case _:
                 return self.fetched(error, leader)
+
+    def voters(self) -> VoterSet:
+        """Return any voters, with or without the one that is told of them."""
+        ids = self.random.sample([1, 2, 3, 9], self.random.choice([1, 2, 3]))
+        endpoints = (Endpoint(LISTENER, "h", 1),)
+        return VoterSet.of(Voter(self.key_of(i), endpoints, 0, 1) for i in ids)
+
+    def key_of(self, node_id: int) -> ReplicaKey:
+        return ReplicaKey(node_id, self.random.choice([None, b"\x01" * 16, b"x" * 16]))
+
+    def batch(self, log: LogView) -> msg.BatchSummary:
+        """Return a batch that continues a log, or any other; some tell of voters."""
+        base_offset = self.random.choice([log.end_offset] * 5 + OFFSETS)
+        return msg.BatchSummary(
+            base_offset=base_offset,
+            last_offset=self.random.choice([base_offset] * 5 + OFFSETS),
+            epoch=self.random.choice([log.last_epoch] * 5 + EPOCHS),
+            voters=self.random.choice([(), ((base_offset, self.voters()),)]),
+            kraft_versions=self.random.choice([(), (), ((base_offset, 1),)]),
+        )
 
     def snapshot_part(
         self, error: msg.Error, leader: msg.KnownLeader, request: msg.FetchSnapshotRequest
@@ -146,22 +188,25 @@ class Peer:
             high_watermark=choose([None, *OFFSETS]),
             diverging=choose([None, None, self.position()]),
             snapshot_id=choose([None, None, self.position()]),
-            batches=tuple(
-                msg.BatchSummary(
-                    base_offset=choose(OFFSETS), last_offset=choose(OFFSETS), epoch=self.epoch()
-                )
-                for _ in range(choose([0, 1, 2]))
-            ),
+            batches=tuple(self.batch(self.log) for _ in range(choose([0, 1, 2]))),
         )
 
 
 class Victim:
     """A core that is driven without disk or network."""
 
-    def __init__(self, random: Random, *, voter_count: int, can_vote: bool) -> None:
-        voters = VoterSet.of(
-            Voter(ReplicaKey(i), (Endpoint(LISTENER, "h", 1),)) for i in range(1, voter_count + 1)
-        )
+    def __init__(
+        self, random: Random, *, voter_count: int, can_vote: bool, kraft_version: int
+    ) -> None:
+        log, history = LogView(), VoterHistory()
+        endpoints = (Endpoint(LISTENER, "h", 1),)
+        ids = range(1, voter_count + 1)
+        if kraft_version == 0:
+            history.static = VoterSet.of(Voter(ReplicaKey(i), endpoints) for i in ids)
+        else:
+            log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
+            voters = VoterSet.of(Voter(ReplicaKey(i, bytes([i]) * 16), endpoints) for i in ids)
+            history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=1)
         identity = Identity(
             key=ReplicaKey(1 if can_vote else 9, b"\x01" * 16),
             endpoints=(Endpoint(LISTENER, "h", 1),),
@@ -171,9 +216,9 @@ class Victim:
         )
         self.core = RaftCore(
             identity,
-            config=RaftConfig(),
-            log=LogView(),
-            history=VoterHistory(static=voters),
+            config=RaftConfig(auto_join=True),
+            log=log,
+            history=history,
             random=random,
         )
         self.sent: dict[int, msg.Request] = {}
@@ -187,7 +232,7 @@ class Victim:
             match effect:
                 case fx.Send():
                     self.sent[effect.number] = effect.request
-                case fx.AppendFetched() | fx.AppendEpochStart():
+                case fx.AppendFetched() | fx.AppendEpochStart() | fx.AppendVoters():
                     self.do(self.core.log_durable(self.now, self.core.log.end_offset))
                 case fx.InstallDownload():
                     self.install(effect.snapshot_id)
@@ -199,11 +244,15 @@ class Victim:
 
 
 @pytest.mark.parametrize(("voter_count", "can_vote"), [(1, True), (3, True), (3, False)])
+@pytest.mark.parametrize("kraft_version", [0, 1])
 @pytest.mark.parametrize("seed", range(10))
-def test_no_message_breaks_anything(voter_count: int, can_vote: bool, seed: int) -> None:
+def test_no_message_breaks_anything(
+    voter_count: int, can_vote: bool, seed: int, kraft_version: int
+) -> None:
     random = Random(seed)
     peer = Peer(random)
-    victim = Victim(random, voter_count=voter_count, can_vote=can_vote)
+    victim = Victim(random, voter_count=voter_count, can_vote=can_vote, kraft_version=kraft_version)
+    peer.log = victim.core.log
     roles: set[str] = set()
     for token in range(600):
         victim.now += random.choice([0, 0, 1, 30, 700])
