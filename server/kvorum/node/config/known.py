@@ -32,6 +32,7 @@ _NODE_KEYS = frozenset(
         "connections.max.idle.ms",
         "controlled.shutdown.enable",
         "controller.listener.names",
+        "controller.quorum.auto.join.enable",
         "controller.quorum.bootstrap.servers",
         "controller.quorum.election.backoff.max.ms",
         "controller.quorum.election.timeout.ms",
