@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 4_000.0
 RETRY_MS = 150.0
+_BIG_SHARE = 0.1
+_BIG_BYTES_MAX = 6_000
 
 
 class Client:
@@ -36,7 +38,8 @@ class Client:
     def _write(self) -> None:
         """Begin with a new value, which nobody writes twice."""
         self._number += 1
-        size = 3_000 if self._random.random() < 0.02 else self._random.randrange(40)
+        is_big = self._random.random() < _BIG_SHARE
+        size = self._random.randrange(_BIG_BYTES_MAX) if is_big else self._random.randrange(40)
         self._value = b"client %d write %d %s" % (-self._id, self._number, b"." * size)
         self._world.properties.ledger.invoked(self._value, self._world.now_ms)
         self._try()

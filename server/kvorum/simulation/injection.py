@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
+_SUCH_CALLS_MAX = 6
+_CRASHING_OPERATIONS = ("sync", "sync", "sync directory", "rename", "write", "truncate", "create")
 _SENDS_MAX = 12
 _DRIFT_MAX = 0.1
 _JUMP_MS_MAX = 30_000
@@ -81,9 +83,12 @@ class Injector:
         self._world.events.after(fault.duration_ms, undo)
 
     def _set_crash_point(self, fault: Fault, random: Random) -> None:
-        at_disk = random.random() < 0.75
+        at_disk = random.random() < 0.8
+        operation = random.choice(_CRASHING_OPERATIONS) if random.random() < 0.7 else None
+        count_max = _CALLS_MAX if operation is None else _SUCH_CALLS_MAX
         self._target(fault).set_crash_point(
-            disk_calls=random.randrange(_CALLS_MAX) if at_disk else None,
+            disk_calls=random.randrange(count_max) if at_disk else None,
+            operation=operation,
             sends=None if at_disk else random.randrange(_SENDS_MAX),
             is_power_cut=random.random() < 0.6,
             restart_ms=float(fault.duration_ms),

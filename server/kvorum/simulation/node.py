@@ -71,6 +71,7 @@ class SimulatedNode:
         self.is_damaged = False
         self.is_barred = False
         self.calls_until_crash: int | None = None
+        self.crashing_operation: str | None = None
         self.crash_is_power_cut = False
         self.restart_after_ms = FAILURE_RESTART_MS
         self.last_voters = VoterSet()
@@ -295,12 +296,22 @@ class SimulatedNode:
             self.world.events.after(FAILURE_RESTART_MS, self.start)
 
     def set_crash_point(
-        self, *, disk_calls: int | None, sends: int | None, is_power_cut: bool, restart_ms: float
+        self,
+        *,
+        disk_calls: int | None,
+        operation: str | None,
+        sends: int | None,
+        is_power_cut: bool,
+        restart_ms: float,
     ) -> None:
-        """Let the node crash before a call to its disk, or a request, so many from now."""
+        """Let the node crash before a call to its disk, or a request, so many from now.
+
+        With an `operation` only such calls are counted.
+        """
         self.crash_is_power_cut = is_power_cut
         self.restart_after_ms = restart_ms
         self.calls_until_crash = disk_calls
+        self.crashing_operation = operation
         if self.process is not None:
             self.process.sends_until_crash = sends
 
@@ -317,6 +328,8 @@ class SimulatedNode:
 
     def _before_call(self, operation: str, path: Path) -> None:
         if self.calls_until_crash is None:
+            return
+        if self.crashing_operation not in {None, operation}:
             return
         self.calls_until_crash -= 1
         if self.calls_until_crash < 0:

@@ -66,9 +66,9 @@ class Options:
 def draw_options(random: Random, *, duration_ms: int) -> Options:
     """Draw the options of a world that lasts so long."""
     kind = random.choices(list(QuorumKind), weights=(4, 2, 5))[0]
-    voter_count = random.choices(range(1, 8), weights=(2, 2, 12, 2, 5, 1, 1))[0]
-    spare_count = 0 if kind is QuorumKind.STATIC else random.choice((0, 1, 1, 2))
-    observer_count = random.choices(range(6), weights=(8, 5, 3, 1, 1, 1))[0]
+    voter_count = random.choices(range(1, 8), weights=(2, 2, 14, 2, 4, 1, 1))[0]
+    spare_count = random.choice((0, 1, 1, 2)) if kind is QuorumKind.DYNAMIC else 0
+    observer_count = random.choices(range(6), weights=(10, 5, 2, 1, 1, 1))[0]
     node_count = voter_count + spare_count + observer_count
     liveness_ms = duration_ms * 3 // 10
     return Options(
@@ -80,10 +80,10 @@ def draw_options(random: Random, *, duration_ms: int) -> Options:
         raft=_draw_raft(random),
         auto_joins=spare_count > 0 and random.random() < 0.4,
         log=_draw_log(random),
-        snapshot_every=random.choice((15, 40, 100, 400)),
+        snapshot_every=random.choice((5, 15, 40, 100)),
         clean_every_ms=random.choice((1_000, 5_000, 20_000)),
         client_count=random.randint(1, 3),
-        think_ms=random.choice((300, 700, 1_500)),
+        think_ms=random.choice((600, 1_500, 4_000)),
         operator_ms=random.choice((3_000, 8_000, 15_000)),
         safety_ms=duration_ms - liveness_ms,
         liveness_ms=liveness_ms,
@@ -107,6 +107,7 @@ def _draw_raft(random: Random) -> RaftConfig:
         election_backoff_ms_max=random.choice((200, 1_000)),
         fetch_timeout_ms=fetch_timeout_ms,
         request_timeout_ms=random.choice((1_000, 2_000, 2_000)),
+        retry_backoff_ms=random.choice((20, 50, 100)),
         fetch_bytes_max=random.choice((200, 4_096, 1024 * 1024)),
         fetch_snapshot_bytes_max=random.choice((500, 4_096, 1024 * 1024)),
     )

@@ -17,6 +17,7 @@ from kvorum.node.raft.runtime import Timer
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import NotLeadingError, OffsetAndEpoch, RaftCore
 from kvorum.raft.effects import Send
+from kvorum.raft.messages import AddRaftVoterRequest
 from kvorum.simulation.application import Application, Told
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.runtime import SimulatedRuntime
@@ -42,6 +43,7 @@ class Process:
         self.node = node
         self.is_dead = False
         self.is_stopping = False
+        self.has_been_voter = False
         self.sends_until_crash: int | None = None
         self._world = node.world
         self._backlog: list[Callable[[], None]] = []
@@ -142,7 +144,9 @@ class Process:
         )
 
     def tell_sent(self, send: Send) -> None:
-        """Write a request into the trace."""
+        """Write a request into the trace; a process that was no voter yet may ask to be one."""
+        if isinstance(send.request, AddRaftVoterRequest) and not self.has_been_voter:
+            self._world.properties.operator_asked_to_add(self.node.node_id, self.node.directory_id)
         trace = self._world.trace
         if trace.is_kept:
             to = self._world.node_at(send.destination.host).node_id
