@@ -23,8 +23,8 @@ from tests.model.state import (
     Request,
     Spent,
     State,
-    bit,
     is_majority,
+    may_stand,
     voters_of,
 )
 
@@ -95,9 +95,8 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
 def _timers(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
     """Timers run out whenever they like: there is no clock in the model."""
     node = state.nodes[own]
-    is_voter = bool(voters_of(node.log, state.first_voters) & bit(own))
-    may_go_on = node.epoch < bounds.epochs
-    if is_voter and may_go_on and node.role in {UNATTACHED, FOLLOWER, CANDIDATE}:
+    may_go_on = node.epoch < bounds.epochs and may_stand(own, node, state.first_voters)
+    if may_go_on and node.role in {UNATTACHED, FOLLOWER, CANDIDATE}:
         if bounds.pre_votes:
             yield ("times out", own), noted(state, own, elections.prospective(own, node))
         elif elections.may_stand(design, node):
@@ -108,7 +107,7 @@ def _timers(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[
         gone = elections.moved(node, RESIGNED, epoch=node.epoch, leader=own)
         spent = state.spent._replace(resignations=state.spent.resignations + 1)
         yield ("resigns", own), noted(state, own, gone)._replace(spent=spent)
-    if node.role == RESIGNED and may_go_on:
+    if node.role == RESIGNED and node.epoch < bounds.epochs:
         free = elections.moved(node, UNATTACHED, epoch=node.epoch + 1)
         yield ("leaves its epoch", own), noted(state, own, free)
 

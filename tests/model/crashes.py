@@ -13,7 +13,7 @@ from tests.model.state import (
     UNATTACHED,
     Node,
     bit,
-    voters_of,
+    may_stand,
 )
 
 
@@ -24,7 +24,7 @@ def restarted(design: Design, own: int, node: Node, *, first_voters: int, node_c
     node = node._replace(log=log, watermark=0, voted=vote)
     if node.leader == own:
         return _former_leader(design, own, node, node_count=node_count)
-    if node.voted == own and node.leader == NOBODY and voters_of(log, first_voters) & bit(own):
+    if node.voted == own and node.leader == NOBODY and may_stand(own, node, first_voters):
         return moved(node, CANDIDATE, epoch=node.epoch)._replace(tally=bit(own))
     role = UNATTACHED if node.leader == NOBODY else FOLLOWER
     return moved(node, role, epoch=node.epoch, leader=node.leader)

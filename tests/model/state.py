@@ -7,6 +7,7 @@ in a snapshot, so that what a snapshot holds can still be looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 NOBODY = -1
@@ -155,12 +156,27 @@ def is_majority(mask: int, voters: int) -> bool:
     return (mask & voters).bit_count() > voters.bit_count() // 2
 
 
-def voters_of(log: Log, first_voters: int) -> int:
+def voters_of(log: Sequence[Entry], first_voters: int) -> int:
     """Return the voters that a log says: its last voter record's, committed or not."""
     for entry in reversed(log):
         if entry.voters:
             return entry.voters
     return first_voters
+
+
+def may_stand(own: int, node: Node, first_voters: int) -> bool:
+    """Tell whether a node may stand for election.
+
+    Besides the voters that is who the latest record removes, while it does not know that record to
+    be committed: it may be the only one that has it (section 4.2.2 of Ongaro's thesis). Its own
+    vote does not count then.
+    """
+    if voters_of(node.log, first_voters) & bit(own):
+        return True
+    changes = [offset for offset, entry in enumerate(node.log) if entry.voters]
+    if not changes or changes[-1] < max(node.watermark, node.start):
+        return False
+    return bool(voters_of(node.log[: changes[-1]], first_voters) & bit(own))
 
 
 def with_node(state: State, index: int, node: Node) -> State:

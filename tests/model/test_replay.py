@@ -1,0 +1,149 @@
+"""What the real cores do is allowed by the model, verb by verb.
+
+KVORUM_MODEL_LARGE=1 in the environment replays some thousand runs, which takes long.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from tests.model.replay import Replay
+from tests.scenarios import script
+from tests.scenarios import simulation as plain
+from tests.scenarios.test_random_runs import stir
+from tests.scenarios.test_scenarios import FILES, FOLDER
+
+from kvorum.raft import polling
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.log_view import FetchVerdict, LogView
+from kvorum.raft.messages import VoteRequest
+from kvorum.raft.replica import Replica
+from kvorum.raft.roles import Follower, Leader, Role, Unattached
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation import process
+from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.world import World
+
+TWO_DIRECTORIES = {"vote_is_given_once"}
+"""Scenarios in which one node asks under two directory ids: to the model they were two nodes."""
+IS_LARGE = bool(os.environ.get("KVORUM_MODEL_LARGE"))
+PLAIN_SEEDS = range(500 if IS_LARGE else 12)
+WORLD_SEEDS = range(2000 if IS_LARGE else 8)
+WORLD_MS = 12_000
+STEPS = 400
+LIES = {"F17", "F18"}
+"""Faults by which a disk does not hold any more what it was told to: no model covers that."""
+
+
+def replayed_scenario(name: str) -> Replay:
+    """Return the replay of one scenario file."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    replay = Replay(10)
+    with patch.object(plain, "RaftCore", replay.core_class()):
+        script.run(script.parse(text))
+    return replay
+
+
+def replayed_plainly(seed: int, voter_count: int, *, steps: int = STEPS) -> Replay:
+    """Return the replay of a random run of cores under commands."""
+    replay = Replay(9)
+    with patch.object(plain, "RaftCore", replay.core_class()):
+        random = Random(f"{voter_count}-{seed}")
+        simulation = plain.Simulation(seed=seed)
+        simulation.bring_up(range(1, voter_count + 1))
+        simulation.add_observer(9)
+        for _ in range(steps):
+            stir(simulation, random)
+    return replay
+
+
+def replayed_world(seed: int) -> Replay:
+    """Return the replay of a simulated world; whether its properties hold is not asked here."""
+    plan = tuple(
+        fault for fault in World(seed, duration_ms=WORLD_MS).plan if fault.kind not in LIES
+    )
+    world = World(seed, duration_ms=WORLD_MS, plan=plan)
+    replay = Replay(max(world.nodes))
+    with patch.object(process, "RaftCore", replay.core_class()):
+        try:
+            world.run()
+        except PropertyViolatedError:
+            assert replay.event_count > 0
+    return replay
+
+
+@pytest.mark.parametrize("name", sorted({file.stem for file in FILES} - TWO_DIRECTORIES))
+def test_what_cores_do_in_a_scenario_is_allowed(name: str) -> None:
+    assert replayed_scenario(name).problem is None
+
+
+@pytest.mark.parametrize("voter_count", [1, 2, 3, 5])
+def test_what_cores_do_under_random_commands_is_allowed(voter_count: int) -> None:
+    event_count = 0
+    for seed in PLAIN_SEEDS:
+        replay = replayed_plainly(seed, voter_count)
+        assert replay.problem is None, f"seed {seed}: {replay.problem}"
+        event_count += replay.event_count
+    assert event_count > 20 * len(PLAIN_SEEDS)
+
+
+def test_what_cores_do_in_simulated_worlds_is_allowed() -> None:
+    event_count = 0
+    for seed in WORLD_SEEDS:
+        replay = replayed_world(seed)
+        assert replay.problem is None, f"seed {seed}: {replay.problem}"
+        event_count += replay.event_count
+    assert event_count > 100 * len(WORLD_SEEDS)
+
+
+def grants_to_any_log(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+    return True
+
+
+def grants_against_its_leader(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
+    return request.is_pre_vote and is_up_to_date
+
+
+def always_campaigns(replica: Replica) -> bool:
+    return True
+
+
+def counts_half(
+    leader: Leader, voters: VoterSet, *, current: int | None, durable_end_offset: int
+) -> int | None:
+    return durable_end_offset if durable_end_offset > (current or 0) else None
+
+
+def serves_any_position(
+    log: LogView, position: OffsetAndEpoch
+) -> tuple[FetchVerdict, OffsetAndEpoch]:
+    return FetchVerdict.VALID, position
+
+
+DEFECTS: dict[str, tuple[object, str, object]] = {
+    "a vote for any log": (Unattached, "would_grant", grants_to_any_log),
+    "a pre-vote against a living leader": (Follower, "would_grant", grants_against_its_leader),
+    "a candidate without a durable log": (polling, "may_campaign", always_campaigns),
+    "a leader that counts itself alone": (Leader, "advanced_high_watermark", counts_half),
+    "a fetch served at any position": (LogView, "judge", serves_any_position),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_core_with_a_defect_is_found_out(name: str) -> None:
+    owner, attribute, defective = DEFECTS[name]
+    with patch.object(owner, attribute, defective):
+        scenarios = map(replayed_scenario, ("a_candidate_has_its_log_durably", "refused_pre_vote"))
+        is_seen = any(replay.problem is not None for replay in scenarios)
+        assert is_seen or any(_is_found_out(seed) for seed in range(40))
+
+
+def _is_found_out(seed: int) -> bool:
+    try:
+        return replayed_plainly(seed, 3, steps=1500).problem is not None
+    except (plain.InvariantBrokenError, IndexError):
+        # The simulation saw it first.
+        return False
