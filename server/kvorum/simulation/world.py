@@ -21,6 +21,7 @@ from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part, SimulatedNode, host_of
 from kvorum.simulation.options import QuorumKind, draw_options
 from kvorum.simulation.properties.watch import Properties
+from kvorum.simulation.strangers import Stranger
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.transport import Reply
 from kvorum.wire.uuid_text import uuid_to_text
@@ -55,6 +56,7 @@ class World:
         self.plan = plan if plan is not None else draw_plan(self.random_for("plan"), self.options)
         self.injector = Injector(self)
         self.clients = [Client(self, -1 - index) for index in range(self.options.client_count)]
+        self.stranger = Stranger(self)
         self.is_safety_phase = True
 
     def _make_nodes(self) -> dict[int, SimulatedNode]:
@@ -121,6 +123,7 @@ class World:
             self.events.after(start.random() * 500, node.start)
         for client in self.clients:
             client.begin()
+        self.stranger.begin()
         for fault in self.plan:
             self._plan_fault(fault)
 

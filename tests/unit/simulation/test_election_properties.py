@@ -13,7 +13,7 @@ from tests.unit.simulation.observed import (
 )
 
 from kvorum.node.raft.control_records import voters_record_of
-from kvorum.node.raft.translation import vote
+from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import messages as core
 from kvorum.raft.basics import OffsetAndEpoch
 from kvorum.raft.roles import Follower, Prospective, Unattached
@@ -401,3 +401,19 @@ def test_p10_a_stored_batch_of_a_later_epoch() -> None:
     quorum[1].be(Unattached(2, election_deadline=0.0))
     with _broken("P10"):
         quorum[1].look()
+
+
+def test_p15_a_leader_believed_on_behalf_of_another_directory() -> None:
+    quorum = Quorum()
+    quorum[2].store(5)
+    asked = core.BeginQuorumEpochRequest(
+        epoch=5, leader_id=1, voter=key_of(3), endpoints=(endpoint_of(1),)
+    )
+    answer = core.BeginQuorumEpochResponse(core.Error.NONE, core.KnownLeader(5, 1))
+    with _broken("P15"):
+        quorum.properties.response_leaves(
+            quorum[2],
+            begin_quorum_epoch.write_request(asked, cluster_id=CLUSTER_ID),
+            1,
+            begin_quorum_epoch.write_answer(answer, version=1, listener_name="CONTROLLER"),
+        )

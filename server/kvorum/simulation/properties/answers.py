@@ -75,6 +75,8 @@ class Answers:
             self._check_cluster(memory, request, error)
         elif isinstance(asked, core.VoteRequest) and isinstance(response, VoteResponse):
             self._check_vote(memory, asked, response, error)
+        elif isinstance(asked, core.BeginQuorumEpochRequest):
+            self._check_voter(memory, asked.voter, error)
         if isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
             self._check_records(memory, request, response)
         if isinstance(response, FetchSnapshotResponse):
@@ -97,9 +99,16 @@ class Answers:
         is_granted = bool(response.topics) and response.topics[0].partitions[0].vote_granted
         answer = core.VoteResponse(core.Error.NONE, core.KnownLeader(0), is_granted=is_granted)
         self._elections.check_vote(memory, asked, answer)
+        self._check_voter(memory, asked.voter, error)
         if asked.voter is not None and not _is_node(asked.voter, memory.key):
-            text = f"{memory.name} answers a vote request for {asked.voter} with error {error}"
-            self._checks.demand(P15, text, holds=not is_granted and error != core.Error.NONE)
+            text = f"{memory.name} gives the vote of {asked.voter}"
+            self._checks.demand(P15, text, holds=not is_granted)
+
+    def _check_voter(self, memory: NodeMemory, voter: ReplicaKey | None, error: int | None) -> None:
+        """Demand that what is meant for another voter is refused: P15."""
+        if voter is not None and not _is_node(voter, memory.key):
+            text = f"{memory.name} answers a request for {voter} with error {error}"
+            self._checks.demand(P15, text, holds=error != core.Error.NONE)
 
     def _check_records(
         self, memory: NodeMemory, request: FetchRequest, response: FetchResponse

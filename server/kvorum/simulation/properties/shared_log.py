@@ -131,7 +131,7 @@ class SharedLog:
 
     def check_leader(self, memory: NodeMemory) -> None:
         """Demand that a new leader's log holds everything that is committed: P5."""
-        if not self.committed:
+        if not self.committed or memory.is_log_damaged:
             return
         last = self.committed[-1]
         scan = memory.scan

@@ -1,0 +1,139 @@
+"""Somebody who asks what no peer would: for other clusters, other nodes, other directories.
+
+Such requests come from misconfigured nodes, from former members, and from those who mean harm.
+None of them may change anything, and each has its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kvorum.node.raft.translation import begin_quorum_epoch, end_quorum_epoch, fetch, vote
+from kvorum.raft import ReplicaKey
+from kvorum.raft import messages as core
+from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.simulation.versions import common_version
+from kvorum.wire.headers import encode_request_frame
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
+
+if TYPE_CHECKING:
+    from kvorum.simulation.node import SimulatedNode
+    from kvorum.simulation.world import World
+
+_PAUSE_MS_MEAN = 4_000.0
+_SENDER = -100
+
+
+class Stranger:
+    """Asks random nodes for what it has no business with, as long as faults are on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = world.random_for("stranger")
+        self._correlation_id = 0
+        self._kinds: tuple[Callable[[SimulatedNode], Message], ...] = (
+            self._vote_for_another_node,
+            self._vote_for_another_directory,
+            self._vote_in_another_cluster,
+            self._begin_for_another_directory,
+            self._end_in_another_cluster,
+            self._fetch_in_another_cluster,
+        )
+
+    def begin(self) -> None:
+        """Ask now and then."""
+        delay_ms = self._random.expovariate(1.0) * _PAUSE_MS_MEAN
+        self._world.events.after(delay_ms, self._ask)
+
+    def _ask(self) -> None:
+        world, random = self._world, self._random
+        if not world.is_safety_phase:
+            return
+        node = random.choice(list(world.nodes.values()))
+        message = random.choice(self._kinds)(node)
+        version = common_version(type(message), node.release, node.release)
+        # The first version of some requests does not say who is meant.
+        if version > 0:
+            self._correlation_id += 1
+            frame = encode_request_frame(
+                message,
+                version=version,
+                correlation_id=self._correlation_id,
+                client_id="stranger",
+            )
+            world.network.carry(_SENDER, node.node_id, lambda: node.take_request(frame, _forget))
+        self.begin()
+
+    def _epoch(self, node: SimulatedNode) -> int:
+        """Return an epoch that is the node's, or one below it."""
+        epoch = 0 if node.core is None else node.core.role.epoch
+        return max(epoch - self._random.randrange(2), 0)
+
+    def _other_cluster(self) -> str:
+        return uuid_to_text(self._random.randbytes(16))
+
+    def _candidate(self) -> ReplicaKey:
+        world = self._world
+        return self._random.choice(list(world.nodes.values())).key
+
+    def _vote(self, node: SimulatedNode, voter: ReplicaKey, cluster_id: str) -> Message:
+        asked = core.VoteRequest(
+            epoch=self._epoch(node),
+            replica=self._candidate(),
+            voter=voter,
+            log_end=OffsetAndEpoch(1_000_000, self._epoch(node)),
+            is_pre_vote=False,
+        )
+        return vote.write_request(asked, cluster_id=cluster_id)
+
+    def _vote_for_another_node(self, node: SimulatedNode) -> Message:
+        voter = ReplicaKey(node.node_id + 1, node.directory_id)
+        return self._vote(node, voter, self._world.cluster_id)
+
+    def _vote_for_another_directory(self, node: SimulatedNode) -> Message:
+        voter = ReplicaKey(node.node_id, self._random.randbytes(16))
+        return self._vote(node, voter, self._world.cluster_id)
+
+    def _vote_in_another_cluster(self, node: SimulatedNode) -> Message:
+        return self._vote(node, node.key, self._other_cluster())
+
+    def _begin_for_another_directory(self, node: SimulatedNode) -> Message:
+        asked = core.BeginQuorumEpochRequest(
+            epoch=self._epoch(node),
+            leader_id=self._candidate().id,
+            voter=ReplicaKey(node.node_id, self._random.randbytes(16)),
+            endpoints=node.as_voter().endpoints,
+        )
+        return begin_quorum_epoch.write_request(asked, cluster_id=self._world.cluster_id)
+
+    def _end_in_another_cluster(self, node: SimulatedNode) -> Message:
+        asked = core.EndQuorumEpochRequest(
+            epoch=self._epoch(node),
+            leader_id=self._candidate().id,
+            preferred=(node.key,),
+            endpoints=node.as_voter().endpoints,
+        )
+        version = common_version(EndQuorumEpochRequest, node.release, node.release)
+        return end_quorum_epoch.write_request(
+            asked, cluster_id=self._other_cluster(), version=version
+        )
+
+    def _fetch_in_another_cluster(self, node: SimulatedNode) -> Message:
+        asked = core.FetchRequest(
+            replica=self._candidate(),
+            epoch=self._epoch(node),
+            position=OffsetAndEpoch(1_000_000, self._epoch(node)),
+            max_wait_ms=500,
+            bytes_max=1_000,
+            high_watermark=None,
+        )
+        version = common_version(FetchRequest, node.release, node.release)
+        return fetch.write_request(asked, cluster_id=self._other_cluster(), version=version)
+
+
+def _forget(_said: object) -> None:
+    """Take no note of the answer: the properties have seen it leave."""
