@@ -261,6 +261,20 @@ def test_a_lone_voter_that_adds_another_has_time_to_hear_from_it() -> None:
     assert leader.role == "resigned"
 
 
+def test_who_does_not_say_its_directory_is_not_taken_for_a_voter_when_the_set_changes() -> None:
+    leader = DrivenLeader([1, 2, 3], is_committed=False)
+    leader.fetch(key_of(2))
+    leader.propose()
+    before = leader.core.high_watermark
+    # Node 3 is a voter in another directory than this one may be in.
+    leader.fetch(ReplicaKey(3))
+    assert leader.core.high_watermark == before
+    leader.add(4)
+    leader.answer_probe(CAN_ALL)
+    leader.fetch(key_of(4))
+    assert leader.core.high_watermark == before, "two of four have it for certain"
+
+
 def test_an_addition_gives_up_when_the_node_is_silent() -> None:
     leader = DrivenLeader()
     token = leader.add(4)

@@ -177,6 +177,17 @@ def test_a_leader_that_is_out_goes_even_if_nobody_waits_for_it() -> None:
     assert leader.role == "resigned"
 
 
+def test_word_from_a_voter_that_is_gone_does_not_keep_a_leader() -> None:
+    leader = DrivenLeader([1, 2, 3, 4, 5])
+    leader.advance(CONFIG.begin_quorum_ms)
+    leader.fetch(key_of(5))
+    leader.remove(5)
+    leader.fetch(key_of(2))
+    # Two of the four besides itself are needed: only one of them was heard from.
+    leader.advance(CONFIG.check_quorum_ms - CONFIG.begin_quorum_ms)
+    assert leader.role == "resigned"
+
+
 def test_a_removal_that_shrinks_the_majority_never_moves_the_high_watermark_back() -> None:
     leader = DrivenLeader([1, 2, 3, 4, 5])
     leader.propose()

@@ -81,12 +81,18 @@ class Leader(Role):
         voter = voters.voter_for(key)
         return self.progress.setdefault(key if voter is None else voter.key, Progress())
 
-    def adopt_keys(self, voters: VoterSet) -> None:
-        """Keep what is known of voters whose directory ids become known with `voters`."""
-        for voter in voters.voters:
-            known = self.progress.pop(ReplicaKey(voter.key.id), None)
-            if known is not None:
-                self.progress.setdefault(voter.key, known)
+    def voters_changed(self, old: VoterSet, new: VoterSet) -> None:
+        """Go on with other voters; word from those who are none any more does not count.
+
+        What is known of a voter that had no directory id until now is kept under its new key.
+        """
+        self._heard_from.intersection_update(new.ids)
+        for voter in old.voters:
+            successor = new.by_id(voter.key.id)
+            if voter.key.directory_id is None and successor is not None:
+                known = self.progress.pop(voter.key, None)
+                if known is not None:
+                    self.progress.setdefault(successor.key, known)
 
     def heard_from(self, voter_id: int, *, needed: int) -> bool:
         """Note that a voter fetched; tell whether `needed` voters have since that was so last."""

@@ -39,9 +39,9 @@ def append_kraft_version(
 def _begin_with(
     replica: Replica, leader: Leader, now: float, *, offset: int, voters: VoterSet
 ) -> None:
-    was_alone = not replica.voters.others(leader.own_key)
+    old = replica.voters
     replica.history.add_voters(offset, voters)
-    leader.adopt_keys(voters)
-    if was_alone:
+    leader.voters_changed(old, voters)
+    if not old.others(leader.own_key):
         # Until now nobody had to be heard from.
         leader.check_quorum_deadline = now + replica.config.check_quorum_ms
