@@ -273,6 +273,8 @@ def test_who_does_not_say_its_directory_is_not_taken_for_a_voter_when_the_set_ch
     leader.answer_probe(CAN_ALL)
     leader.fetch(key_of(4))
     assert leader.core.high_watermark == before, "two of four have it for certain"
+    described = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    assert [one.key for one in described.observers] == [ReplicaKey(3)]
 
 
 def test_an_addition_gives_up_when_the_node_is_silent() -> None:
