@@ -50,7 +50,7 @@ def log_of(
     view, history = core.log, core.history
     starts = [*view.epochs]
     # A segment may reach further back than the epochs do that are still known.
-    first_known = starts[0].start_offset if starts else view.start_offset
+    first_known = starts[0].start_offset if starts else view.end_offset
     before = known if len(known) >= first_known else committed
     log = list(before[: max(first_known, view.start_offset)])
     for index, (epoch, first) in enumerate(starts):

@@ -113,7 +113,7 @@ class Replay:
             )
         for node in way:
             self._note_leader(own, node)
-        self._take_over(own, event, before=before, node=way[-1])
+        self._take_over(own, event, before=before, way=way)
 
     def _log_of(self, core: ObservedCore, known: Log) -> Log:
         return log_of(
@@ -190,13 +190,13 @@ class Replay:
         )
         return back._replace(start=after.start)
 
-    def _take_over(self, own: int, event: seen.Event, *, before: Node, node: Node) -> None:
+    def _take_over(self, own: int, event: seen.Event, *, before: Node, way: list[Node]) -> None:
         """Make a node what it has become, and check what concerns all nodes."""
-        self._nodes[own] = node
+        node = self._nodes[own] = way[-1]
         if isinstance(event, seen.Started):
             self._pictures[own].clear()
         if node != before or isinstance(event, seen.Started):
-            self._pictures[own].append(node)
+            self._pictures[own].extend(way)
         is_new_role = (node.role, node.epoch) != (before.role, before.epoch)
         if is_new_role or node.watermark != before.watermark or node.end < before.end:
             self.check()

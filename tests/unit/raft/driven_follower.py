@@ -1,0 +1,133 @@
+"""A core that follows node 1, whose responses are written by hand."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TypeVar
+
+from kvorum.raft import (
+    Destination,
+    Effect,
+    Effects,
+    Endpoint,
+    Identity,
+    LogView,
+    OffsetAndEpoch,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+
+CONFIG = RaftConfig()
+LISTENER = "CONTROLLER"
+EPOCH = 3
+LEADER_ID = 1
+_Effect = TypeVar("_Effect")
+_Request = TypeVar("_Request")
+
+
+def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
+    """Return where a node listens."""
+    return (Endpoint(LISTENER, f"host{node_id}", 9093),)
+
+
+class DrivenFollower:
+    """Node 2 of three, or an observer 4; its log holds `end_offset` records of epoch 1."""
+
+    def __init__(self, own_id: int = 2, *, end_offset: int = 0) -> None:
+        self.log = LogView()
+        if end_offset:
+            self.log.append(epoch=1, count=end_offset)
+            self.log.became_durable(end_offset)
+        voters = VoterSet.of(Voter(ReplicaKey(i), endpoints_of(i)) for i in (1, 2, 3))
+        self.core = RaftCore(
+            Identity(
+                key=ReplicaKey(own_id, bytes([own_id]) * 16),
+                endpoints=endpoints_of(own_id),
+                listener_name=LISTENER,
+                can_vote=own_id in voters.ids,
+                bootstrap=(Destination(-2, "host3", 9093),),
+            ),
+            config=CONFIG,
+            log=self.log,
+            history=VoterHistory(static=voters),
+            random=Random(1),
+        )
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.take(self.core.start(0.0, stored=None))
+        self.hear_of_leader(EPOCH)
+
+    def take(self, effects: Effects) -> None:
+        """Note effects."""
+        self.effects = [*effects.at_once, *effects.after_write]
+
+    def hear_of_leader(self, epoch: int) -> None:
+        """Let node 1 say that it leads an epoch."""
+        begin = msg.BeginQuorumEpochRequest(epoch, LEADER_ID, None, endpoints_of(LEADER_ID))
+        self.take(self.core.receive(self.now, token=1, request=begin))
+
+    def leader(self, epoch: int = EPOCH) -> msg.KnownLeader:
+        """Return what node 1 says of itself."""
+        return msg.KnownLeader(epoch, LEADER_ID, endpoints_of(LEADER_ID))
+
+    def found(self, kind: type[_Effect]) -> list[_Effect]:
+        """Return the last effects of one kind."""
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    def asked(self, kind: type[_Request]) -> tuple[fx.Send, _Request]:
+        """Return the one request that has just left, which must be of a kind."""
+        (send,) = self.found(fx.Send)
+        assert isinstance(send.request, kind)
+        return send, send.request
+
+    def respond(self, response: msg.Response) -> None:
+        """Answer the request that has just left."""
+        (send,) = self.found(fx.Send)
+        self.take(self.core.receive_response(self.now, number=send.number, response=response))
+
+    def get(
+        self,
+        *batches: msg.BatchSummary,
+        high_watermark: int | None = 0,
+        diverging: OffsetAndEpoch | None = None,
+        snapshot_id: OffsetAndEpoch | None = None,
+    ) -> None:
+        """Answer the fetch that has just left; what comes is made durable at once."""
+        self.respond(
+            msg.FetchResponse(
+                error=msg.Error.NONE,
+                leader=self.leader(),
+                high_watermark=high_watermark,
+                diverging=diverging,
+                snapshot_id=snapshot_id,
+                batches=batches,
+            )
+        )
+        if self.log.durable_end_offset < self.log.end_offset:
+            noted = self.effects
+            self.take(self.core.log_durable(self.now, self.log.end_offset))
+            self.effects = [*noted, *self.effects]
+
+    def get_part(self, snapshot_id: OffsetAndEpoch, *, position: int, size: int = 10) -> None:
+        """Answer with one byte of a snapshot."""
+        self.respond(
+            msg.FetchSnapshotResponse(
+                error=msg.Error.NONE,
+                leader=self.leader(),
+                snapshot_id=snapshot_id,
+                position=position,
+                size=size,
+                part_size=1,
+            )
+        )
+
+    def advance(self, delay_ms: float) -> None:
+        """Let time pass."""
+        self.now += delay_ms
+        self.take(self.core.tick(self.now))

@@ -1,0 +1,158 @@
+"""A leader's responses that a replica must not do as it is told by."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
+from tests.unit.raft.driven_leader import DrivenLeader, key_of
+
+from kvorum.raft import LogView, OffsetAndEpoch
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.basics import EPOCH_MAX
+from kvorum.raft.log_view import FetchVerdict
+from kvorum.raft.roles import RoleName
+
+SNAPSHOT = OffsetAndEpoch(20, 2)
+
+
+def batch(base_offset: int, *, epoch: int = EPOCH, count: int = 1) -> msg.BatchSummary:
+    return msg.BatchSummary(base_offset, base_offset + count - 1, epoch)
+
+
+def test_what_continues_the_log_is_appended_and_known_to_be_committed() -> None:
+    follower = DrivenFollower(end_offset=5)
+    follower.get(batch(5), batch(6, count=2), high_watermark=7)
+    assert follower.log.end_offset == 8
+    assert follower.core.high_watermark == 7
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [batch(7), batch(4), batch(6, count=0), batch(6, epoch=EPOCH + 1), batch(6, epoch=0)],
+    ids=["a gap", "an overlap", "nothing in it", "an epoch ahead", "an epoch gone back"],
+)
+def test_what_does_not_continue_the_log_is_left_out(wrong: msg.BatchSummary) -> None:
+    follower = DrivenFollower(end_offset=5)
+    follower.get(batch(5), wrong, batch(wrong.last_offset + 1))
+    assert follower.log.end_offset == 6
+    assert [append.batch_count for append in follower.found(fx.AppendFetched)] == [1]
+    assert len(follower.found(fx.PeerRefused)) == 1
+
+
+def test_a_lower_high_watermark_is_not_taken_over() -> None:
+    follower = DrivenFollower(end_offset=5)
+    follower.get(batch(5), high_watermark=4)
+    follower.get(high_watermark=2)
+    assert follower.core.high_watermark == 4
+    assert follower.found(fx.Committed) == []
+
+
+@pytest.mark.parametrize(("offset", "is_cut"), [(3, False), (4, True), (5, True)])
+def test_nothing_committed_is_cut_off(offset: int, is_cut: bool) -> None:
+    follower = DrivenFollower(end_offset=6)
+    follower.get(high_watermark=4)
+    follower.get(diverging=OffsetAndEpoch(offset, 1))
+    assert follower.log.end_offset == (offset if is_cut else 6)
+    assert len(follower.found(fx.TruncateLog)) == is_cut
+    assert len(follower.found(fx.PeerRefused)) == (not is_cut)
+
+
+def test_a_snapshot_does_not_replace_what_is_committed_beyond_it() -> None:
+    follower = DrivenFollower(end_offset=6)
+    follower.get(high_watermark=6)
+    follower.get(snapshot_id=OffsetAndEpoch(5, 1))
+    assert follower.found(fx.BeginDownload) == []
+    assert len(follower.found(fx.PeerRefused)) == 1
+
+
+def test_a_part_of_a_snapshot_that_was_not_asked_for_ends_the_download() -> None:
+    follower = DrivenFollower()
+    follower.get(snapshot_id=SNAPSHOT)
+    follower.get_part(SNAPSHOT, position=0)
+    _, wanted = follower.asked(msg.FetchSnapshotRequest)
+    assert wanted.position == 1
+    follower.get_part(SNAPSHOT, position=5)
+    assert follower.found(fx.AppendDownload) == []
+    assert len(follower.found(fx.DropDownload)) == 1
+
+
+def test_who_asks_for_a_snapshot_that_is_gone_fetches_again() -> None:
+    follower = DrivenFollower()
+    follower.get(snapshot_id=SNAPSHOT)
+    gone = msg.FetchSnapshotResponse(
+        msg.Error.SNAPSHOT_NOT_FOUND, follower.leader(), snapshot_id=SNAPSHOT
+    )
+    follower.respond(gone)
+    assert len(follower.found(fx.DropDownload)) == 1
+    follower.asked(msg.FetchRequest)
+
+
+def test_no_election_begins_while_a_snapshot_is_being_installed() -> None:
+    follower = DrivenFollower()
+    follower.get(snapshot_id=SNAPSHOT)
+    follower.get_part(SNAPSHOT, position=0, size=1)
+    assert len(follower.found(fx.InstallDownload)) == 1
+    for _ in range(10):
+        follower.advance(5_000)
+        assert follower.core.role.name is RoleName.FOLLOWER
+
+
+def test_the_newest_of_several_snapshots_is_named() -> None:
+    log = LogView(start_offset=10, end_offset=30, durable_end_offset=30)
+    log.snapshots = [OffsetAndEpoch(10, 1), SNAPSHOT]
+    verdict, snapshot_id = log.judge(OffsetAndEpoch(3, 1))
+    assert (verdict, snapshot_id) == (FetchVerdict.SNAPSHOT, SNAPSHOT)
+
+
+def test_an_observer_goes_back_to_its_leader_once_that_answers() -> None:
+    observer = DrivenFollower(4)
+    observer.advance(2_001)
+    send, _ = observer.asked(msg.FetchRequest)
+    assert send.destination.id < 0
+    # By now the leader, which did not answer in time, has been left alone for long enough.
+    observer.now += 100
+    observer.get()
+    send, _ = observer.asked(msg.FetchRequest)
+    assert send.destination.id == LEADER_ID
+
+
+@pytest.mark.parametrize("epoch", [EPOCH_MAX + 1, 2**31 - 1])
+def test_an_epoch_that_leaves_none_for_an_election_is_not_entered(epoch: int) -> None:
+    follower = DrivenFollower()
+    follower.respond(
+        msg.FetchResponse(error=msg.Error.FENCED_LEADER_EPOCH, leader=follower.leader(epoch))
+    )
+    assert follower.core.role.epoch == EPOCH
+    follower.advance(21)
+    follower.asked(msg.FetchRequest)
+
+
+def test_a_vote_waits_to_be_stored_before_it_is_told() -> None:
+    follower = DrivenFollower()
+    request = msg.VoteRequest(
+        epoch=EPOCH + 1,
+        replica=key_of(3),
+        voter=None,
+        log_end=OffsetAndEpoch(0, 0),
+        is_pre_vote=False,
+    )
+    effects = follower.core.receive(0.0, token=9, request=request)
+    assert effects.write is not None
+    assert effects.write.record.epoch == EPOCH + 1
+    assert effects.write.record.voted == key_of(3)
+    assert not any(isinstance(effect, fx.Answer) for effect in effects.at_once)
+    (answer,) = (effect for effect in effects.after_write if isinstance(effect, fx.Answer))
+    assert isinstance(answer.response, msg.VoteResponse)
+    assert answer.response.is_granted
+
+
+def test_a_leader_takes_it_as_it_is_when_a_replicas_offset_goes_back() -> None:
+    leader = DrivenLeader()
+    leader.propose()
+    leader.fetch(key_of(2))
+    committed = leader.core.high_watermark
+    leader.fetch(key_of(2), 0)
+    assert leader.core.high_watermark == committed
+    answer = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    assert next(one.log_end_offset for one in answer.voters if one.key.id == 2) == 0
