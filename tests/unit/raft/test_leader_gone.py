@@ -107,7 +107,6 @@ class DrivenVoter:
                 self.respond(GONE)
         return self.now - started
 
-    @property
     def role_name(self) -> RoleName:
         """The role the voter is in by now."""
         return self.core.role.name
@@ -154,7 +153,7 @@ def test_a_connection_that_only_broke_changes_nothing() -> None:
     one.advance(CONFIG.retry_backoff_ms)
     one.fetch_something()
     one.advance(CONFIG.fetch_timeout_ms - 1)
-    assert one.role_name == RoleName.FOLLOWER
+    assert one.role_name() is RoleName.FOLLOWER
 
 
 def test_pre_votes_are_given_once_the_leader_is_gone() -> None:
@@ -171,7 +170,7 @@ def test_a_leader_that_answers_again_is_followed_on() -> None:
     one.fetch_something()
     assert not one.gives_pre_vote()
     one.advance(CONFIG.fetch_timeout_ms - 1)
-    assert one.role_name == RoleName.FOLLOWER
+    assert one.role_name() is RoleName.FOLLOWER
 
 
 def test_a_leader_may_go_twice() -> None:
@@ -188,10 +187,10 @@ def test_who_gave_a_pre_vote_lets_the_other_try_but_once() -> None:
     one.respond(GONE)
     assert one.gives_pre_vote()
     one.advance(CONFIG.precedence_ms - 1)
-    assert one.role_name == RoleName.FOLLOWER
+    assert one.role_name() is RoleName.FOLLOWER
     assert one.gives_pre_vote()
     one.advance(1)
-    assert one.role_name == RoleName.PROSPECTIVE
+    assert one.role_name() is RoleName.PROSPECTIVE
 
 
 def test_of_two_that_begin_together_the_lower_id_goes_first() -> None:
@@ -200,10 +199,10 @@ def test_of_two_that_begin_together_the_lower_id_goes_first() -> None:
     one.until_campaign()
     assert one.gives_pre_vote(2)
     one.grant_all()
-    assert one.role_name == RoleName.PROSPECTIVE
+    assert one.role_name() is RoleName.PROSPECTIVE
     assert one.gives_pre_vote(2)
     one.advance(CONFIG.precedence_ms)
-    assert one.role_name == RoleName.CANDIDATE
+    assert one.role_name() is RoleName.CANDIDATE
 
 
 def test_of_two_that_begin_together_the_higher_id_is_not_waited_for() -> None:
@@ -212,7 +211,7 @@ def test_of_two_that_begin_together_the_higher_id_is_not_waited_for() -> None:
     one.until_campaign()
     assert one.gives_pre_vote(5)
     one.grant_all()
-    assert one.role_name == RoleName.CANDIDATE
+    assert one.role_name() is RoleName.CANDIDATE
 
 
 def test_it_sleeps_while_its_log_is_not_durable() -> None:
@@ -222,7 +221,7 @@ def test_it_sleeps_while_its_log_is_not_durable() -> None:
     assert one.gives_pre_vote(2, log_end=OffsetAndEpoch(1, EPOCH))
     one.grant_all()
     one.advance(CONFIG.precedence_ms)
-    assert one.role_name == RoleName.PROSPECTIVE
+    assert one.role_name() is RoleName.PROSPECTIVE
     assert one.core.next_deadline > one.now
 
 
@@ -234,7 +233,7 @@ def test_letting_pass_does_not_hold_up_a_round_that_is_lost() -> None:
     one.advance(CONFIG.precedence_ms)
     assert one.core.next_deadline > one.now
     one.grant_all()
-    assert one.role_name == RoleName.CANDIDATE
+    assert one.role_name() is RoleName.CANDIDATE
 
 
 def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
@@ -248,7 +247,7 @@ def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
                 error=msg.Error.NONE, leader=msg.KnownLeader(EPOCH, LEADER_ID, ()), is_granted=False
             )
             one.do(one.core.receive_response(one.now, number=send.number, response=response))
-        assert one.role_name == RoleName.FOLLOWER
+        assert one.role_name() is RoleName.FOLLOWER
         one.respond(GONE)
         waits.add(one.until_campaign())
     assert min(waits) >= CONFIG.succession_step_ms
@@ -267,5 +266,5 @@ def test_another_server_that_is_gone_means_nothing() -> None:
 def test_an_observer_only_looks_for_another_leader() -> None:
     one = follower(9)
     one.respond(GONE)
-    assert one.role_name == RoleName.FOLLOWER
+    assert one.role_name() is RoleName.FOLLOWER
     assert one.sent[-1].destination.id == -2
