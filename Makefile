@@ -1,9 +1,9 @@
 # Two commands do everything from a bare machine with Python >= 3.11 and make:
-#   make run    one node that Kafka clients and tools take for the real thing
+#   make run    a cluster that Kafka clients and tools take for the real thing
 #   make test   every check and test, with all the set-up they need
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run setup test check generate interop bench clean
+.PHONY: help run setup test check sim generate interop bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,11 +15,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Two pytest processes: the suite waits on Java processes often enough to use both cores.
 PYTEST_PROCESSES ?= 2
 ARGS ?=
+# How many fresh seeds `make sim` runs: two thousand is the measure for a change to raft or storage.
+SEEDS ?= 200
 
 help:
-	@echo "make run        start one node (ARGS='--port 9092' and the like are handed on)"
+	@echo "make run        start a cluster (ARGS='--port 9092' and the like are handed on)"
 	@echo "make test       set up everything, then check, then all tests"
 	@echo "make check      linters, type checkers, import contracts, generated code"
+	@echo "make sim        SEEDS=2000 simulated quorums under faults (ARGS='--seed 1' and the like)"
 	@echo "make interop    only the tests against real Kafka and third-party clients"
 	@echo "make bench      benchmarks beside peers; prints ratios"
 	@echo "make generate   json-schemas/ -> wire/kvorum/wire/messages/"
@@ -51,6 +54,9 @@ check: $(VENV)/.development
 	$(BIN)/python -m kvorum.codegen generate --check
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+sim: $(VENV)/.runtime
+	@$(BIN)/kvorum simulate --seeds $(SEEDS) $(ARGS)
 
 interop: setup
 	$(BIN)/pytest -q tests/interop $(ARGS)
