@@ -102,11 +102,18 @@ class Stranger:
         return self._vote(node, node.key, self._other_cluster())
 
     def _begin_for_another_directory(self, node: SimulatedNode) -> Message:
+        """Tell the truth about who leads: a replica believes it, as Kafka's does, and refuses."""
+        leader = self._world.leader()
+        epoch = None
+        if leader is not None and leader.process is not None:
+            epoch = leader.process.application.leading_epoch
+        if leader is None or epoch is None:
+            return self._vote_for_another_node(node)
         asked = core.BeginQuorumEpochRequest(
-            epoch=self._epoch(node),
-            leader_id=self._candidate().id,
+            epoch=epoch,
+            leader_id=leader.node_id,
             voter=ReplicaKey(node.node_id, self._random.randbytes(16)),
-            endpoints=node.as_voter().endpoints,
+            endpoints=leader.as_voter().endpoints,
         )
         return begin_quorum_epoch.write_request(asked, cluster_id=self._world.cluster_id)
 
