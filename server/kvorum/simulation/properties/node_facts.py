@@ -61,6 +61,7 @@ class NodeMemory:
 
     def __init__(self, node: ObservedNode) -> None:
         self.node = node
+        self.key = ReplicaKey(node.node_id, node.directory_id)
         self.scan = LogScan(node.disk, node.settings.directory)
         self.role: Role | None = None
         # The role whose leader was compared with what others say.
@@ -79,11 +80,6 @@ class NodeMemory:
         # The disk refused something, so that the process may stop.
         self.is_excused = False
         self._election_bytes: bytes | None = None
-
-    @property
-    def key(self) -> ReplicaKey:
-        """Who the node is."""
-        return ReplicaKey(self.node.node_id, self.node.directory_id)
 
     @property
     def name(self) -> str:

@@ -133,6 +133,7 @@ class Properties:
         """Forget a disk that was replaced; one that keeps its directory id has no votes either."""
         old = self._memories.pop(node.node_id, None)
         if old is not None:
+            self.watermarks.disk_lost(old)
             self.voters.forget_log(old)
             self.elections.forget_directory(ReplicaKey(node.node_id, node.directory_id))
 

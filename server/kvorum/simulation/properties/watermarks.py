@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.properties.catalogue import P6, P7, P10, P26, P27
@@ -19,6 +20,13 @@ class Watermarks:
         # The highest one that a leader had, and in which epoch.
         self._leader_high_watermark = 0
         self._leader_epoch = 0
+        # How far disks had it durably that were lost since: leaders have been told, and count it.
+        self._lost: dict[ReplicaKey, int] = {}
+
+    def disk_lost(self, memory: NodeMemory) -> None:
+        """Note that a disk is gone for good, with what its node had told of."""
+        before = self._lost.get(memory.key, 0)
+        self._lost[memory.key] = max(before, memory.durable_offset)
 
     def check_durable(self, memory: NodeMemory) -> None:
         """Demand that what the node takes for durable would survive: a part of P6."""
@@ -75,7 +83,7 @@ class Watermarks:
         everyone: Iterable[NodeMemory],
     ) -> None:
         """Demand that a majority of the voters would still have it after losing power: P6."""
-        who = _durable_on(voters, high_watermark, everyone)
+        who = self._durable_on(voters, high_watermark, everyone)
         text = f"{memory.name} commits {high_watermark} for {voters.ids}, durable on {who}"
         self._checks.demand(P6, text, holds=len(who) >= voters.majority)
 
@@ -89,7 +97,7 @@ class Watermarks:
             # A leader that has given way since it has committed that does not show it any more.
             self.check_durable(memory)
             voters = core.history.voters
-            who = _durable_on(voters, offset, everyone)
+            who = self._durable_on(voters, offset, everyone)
             text = f"{memory.name} tells of {offset}, above {known}, durable on {who}"
             self._checks.demand(P7, text, holds=len(who) >= voters.majority)
         self._checks.held(P7)
@@ -112,11 +120,10 @@ class Watermarks:
         text = f"{memory.name} is in epoch {role.epoch} and has records of {latest}"
         self._checks.demand(P10, text, holds=latest <= role.epoch)
 
-
-def _durable_on(voters: VoterSet, offset: int, everyone: Iterable[NodeMemory]) -> list[str]:
-    """Return which voters would still have everything below an offset after losing power."""
-    return [
-        other.name
-        for other in everyone
-        if voters.is_voter(other.key) and other.durable_offset >= offset
-    ]
+    def _durable_on(
+        self, voters: VoterSet, offset: int, everyone: Iterable[NodeMemory]
+    ) -> list[int]:
+        """Return the ids of the voters that would still have everything below an offset after losing power."""
+        live = {memory.key for memory in everyone if memory.durable_offset >= offset}
+        lost = {key for key, durable_offset in self._lost.items() if durable_offset >= offset}
+        return sorted({key.id for key in live | lost if voters.is_voter(key)})
