@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kvorum.node.raft.inbound import read_request
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role
@@ -19,6 +21,7 @@ from kvorum.wire.primitives import Message
 _DRIFT = 1.12
 _TURN_MS = 100.0
 _TURNS_AT_ONCE_MAX = 1_000
+_Place: TypeAlias = tuple[int, int, int]
 
 
 class Timeliness:
@@ -26,10 +29,10 @@ class Timeliness:
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        # By leader and epoch: when which voter last fetched, and since when it leads or runs on.
-        self._fetches: dict[tuple[int, int], dict[int, float]] = {}
-        self._leading_since: dict[tuple[int, int], float] = {}
-        self._voters: dict[tuple[int, int], VoterSet] = {}
+        # By leader, process and epoch: when which voter last fetched, and since when it leads or runs on.
+        self._fetches: dict[_Place, dict[int, float]] = {}
+        self._leading_since: dict[_Place, float] = {}
+        self._voters: dict[_Place, VoterSet] = {}
         self._changes: dict[int, tuple[int, float, str]] = {}
         self._turns: dict[int, tuple[float, int]] = {}
 
@@ -46,7 +49,7 @@ class Timeliness:
                 else None
             )
             if replica is not None and memory.node.core is not None:
-                place = (node_id, memory.node.core.role.epoch)
+                place = (node_id, memory.node.start_count, memory.node.core.role.epoch)
                 self._fetches.setdefault(place, {})[replica.id] = now_ms
 
     def response_leaves(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
@@ -88,7 +91,7 @@ class Timeliness:
         node = memory.node
         if node.core is None:
             return
-        place = (node.node_id, role.epoch)
+        place = (node.node_id, node.start_count, role.epoch)
         voters = node.core.history.voters
         if self._voters.get(place) != voters:
             # Whom it has to hear from is another matter now.
