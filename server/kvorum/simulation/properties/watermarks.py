@@ -123,7 +123,7 @@ class Watermarks:
     def _durable_on(
         self, voters: VoterSet, offset: int, everyone: Iterable[NodeMemory]
     ) -> list[int]:
-        """Return the ids of the voters that would still have everything below an offset after losing power."""
+        """Return which voters would still have everything below an offset after losing power."""
         live = {memory.key for memory in everyone if memory.durable_offset >= offset}
         lost = {key for key, durable_offset in self._lost.items() if durable_offset >= offset}
         return sorted({key.id for key in live | lost if voters.is_voter(key)})
