@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 from kvorum.cli import UsageError
 
 if TYPE_CHECKING:
-    from kvorum.node.embedded import EmbeddedNode
+    from kvorum.node.embedded import ClusterSize
+    from kvorum.node.embedded_cluster import EmbeddedCluster
 
 NAME: Final = "dev"
 HELP: Final = "run a cluster in one process on this machine, for trying things out"
 PORT_DEFAULT: Final = 9092
-STATUS_INTERVAL_SECONDS: Final = 0.5
+CONTROLLERS_DEFAULT: Final = 3
+BROKERS_DEFAULT: Final = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +28,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controllers",
         type=int,
-        default=1,
         metavar="N",
-        help="how many controllers; this release runs 1, in the broker's process",
+        help=f"how many controllers (default: as in --data DIR, else {CONTROLLERS_DEFAULT})",
     )
     parser.add_argument(
-        "--brokers", type=int, default=1, metavar="N", help="how many brokers; this release runs 1"
+        "--brokers",
+        type=int,
+        metavar="N",
+        help=f"how many brokers (default: as in --data DIR, else {BROKERS_DEFAULT}); "
+        "1 controller and 1 broker are one combined node",
     )
     parser.add_argument(
         "--port",
@@ -49,28 +54,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the cluster until Ctrl-C or SIGTERM; 0 then."""
-    if args.controllers != 1 or args.brokers != 1:
-        raise UsageError("only 1 controller and 1 broker, in one node, can be run for now")
     # Imported here: `kvorum --help` needs nothing of it.
     from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only by who runs it
-    from kvorum.node.embedded import prepare_node  # noqa: PLC0415 - loaded only by who runs it
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.embedded_cluster import EmbeddedCluster  # noqa: PLC0415 - as above
+    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
     set_up_logging(level=30)
     with ExitStack() as cleaning:
         folder = _folder(args.data, cleaning)
+        size = _size(args.controllers, args.brokers, folder)
         is_kept = args.data is not None
 
         async def serve() -> None:
-            embedded = prepare_node(folder, broker_port=_broker_port(args.port, folder))
+            port = _broker_port(args.port, folder)
+            cluster = EmbeddedCluster(folder, size=size, broker_port=port)
 
             async def report() -> None:
-                await _report(embedded, as_json=args.json, is_kept=is_kept)
+                await _report(cluster, as_json=args.json, is_kept=is_kept)
 
-            await run_until_stopped(embedded.node, when_started=report)
+            await run_until_stopped(cluster, when_started=report)
 
         run_in_loop(serve())
     return 0
+
+
+def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:
+    """Return the size asked for, completed from the data that is there."""
+    from kvorum.node.embedded import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded_cluster import check_size  # noqa: PLC0415 - as in `run`
+
+    known = size_of(folder)
+    default = (CONTROLLERS_DEFAULT, BROKERS_DEFAULT)
+    if known is not None:
+        default = (known.controllers, known.brokers)
+    try:
+        size = ClusterSize(
+            controllers=default[0] if controllers is None else controllers,
+            brokers=default[1] if brokers is None else brokers,
+        )
+        check_size(folder, size)
+    except WrongSizeError as error:
+        raise UsageError(str(error)) from error
+    return size
 
 
 def _folder(given: str | None, cleaning: ExitStack) -> Path:
@@ -81,31 +106,30 @@ def _folder(given: str | None, cleaning: ExitStack) -> Path:
 
 def _broker_port(given: int | None, folder: Path) -> int | None:
     """Return the port asked for, None for the one that the kept data was used with before."""
-    from kvorum.node.embedded import PROPERTIES_FILE  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded import size_of  # noqa: PLC0415 - as in `run`
 
     if given is not None:
         return given
-    return None if (folder / PROPERTIES_FILE).exists() else PORT_DEFAULT
+    return PORT_DEFAULT if size_of(folder) is None else None
 
 
-async def _report(embedded: EmbeddedNode, *, as_json: bool, is_kept: bool) -> None:
-    cluster_id = embedded.node.core.directories.cluster_id
+async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> None:
     if as_json:
         facts = {
-            "bootstrap_servers": embedded.bootstrap_servers,
-            "controller_servers": embedded.controller_servers,
-            "cluster_id": cluster_id,
-            "data": str(embedded.folder),
-            "node_ids": [embedded.node.config.node_id],
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "controller_servers": cluster.controller_servers,
+            "cluster_id": cluster.cluster_id,
+            "data": str(cluster.folder),
+            "node_ids": sorted(cluster.nodes),
         }
         print(json.dumps(facts), flush=True)
         return
     kept = "kept" if is_kept else "removed at the end"
-    print(f"kvorum: cluster {cluster_id} answers; Ctrl-C stops it")
-    print(f"  bootstrap servers:   {embedded.bootstrap_servers}")
-    print(f"  controller servers:  {embedded.controller_servers}")
-    print(f"  data:                {embedded.folder} ({kept})", flush=True)
+    print(f"kvorum: cluster {cluster.cluster_id} answers; Ctrl-C stops it")
+    print(f"  bootstrap servers:   {cluster.bootstrap_servers}")
+    print(f"  controller servers:  {cluster.controller_servers}")
+    print(f"  data:                {cluster.folder} ({kept})", flush=True)
     if sys.stdout.isatty():
         from kvorum.cli.dev_status import show_status  # noqa: PLC0415 - slow to import
 
-        await show_status(embedded.node)
+        await show_status(cluster)

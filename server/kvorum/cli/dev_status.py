@@ -9,30 +9,35 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kvorum.node.process import Node
+from kvorum.node.embedded_cluster import EmbeddedCluster
 
 INTERVAL_SECONDS = 0.5
 
 
-async def show_status(node: Node) -> None:
+async def show_status(cluster: EmbeddedCluster) -> None:
     """Show how the cluster is, twice a second, until cancelled."""
     started = time.monotonic()
     with Live(console=Console(), auto_refresh=False, transient=True) as live:
         while True:
-            live.update(status_line(node, uptime_seconds=time.monotonic() - started), refresh=True)
+            line = status_line(cluster, uptime_seconds=time.monotonic() - started)
+            live.update(line, refresh=True)
             await asyncio.sleep(INTERVAL_SECONDS)
 
 
-def status_line(node: Node, *, uptime_seconds: float) -> Text:
-    """Return one line about the cluster."""
-    core = node.core
+def status_line(cluster: EmbeddedCluster, *, uptime_seconds: float) -> Text:
+    """Return one line about the cluster, as its leader, or else any node, knows it."""
+    nodes = cluster.nodes
+    leader_id = cluster.leader_id
+    core = nodes[min(nodes) if leader_id is None else leader_id].node.core
     image = core.loader.published
     partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
+    connections = sum(embedded.node.core.limits.total for embedded in nodes.values())
+    controllers = sum(embedded.place.is_controller for embedded in nodes.values())
     minutes, seconds = divmod(int(uptime_seconds), 60)
-    leader = "none" if core.raft.leader_id is None else str(core.raft.leader_id)
+    leader = "none" if leader_id is None else str(leader_id)
     return Text(
-        f"up {minutes}:{seconds:02}   leader {leader}, epoch {core.raft.epoch}   "
+        f"up {minutes}:{seconds:02}   leader {leader} of {controllers}, epoch {core.raft.epoch}   "
         f"log end {core.raft.log_end_offset}   topics {len(image.topics.by_id)}, "
-        f"partitions {partitions}   connections {core.limits.total}",
+        f"partitions {partitions}   connections {connections}",
         style="dim",
     )

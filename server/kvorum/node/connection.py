@@ -7,14 +7,11 @@ import logging
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from kvorum.node.connection_limits import ConnectionLimits
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.raft import Clock
-
-if TYPE_CHECKING:
-    from collections.abc import MutableSet
 
 READ_AHEAD_BYTES = 64 * 1024
 """How much of following requests is taken in while one is being answered."""
@@ -49,6 +46,12 @@ class ConnectionRules:
     clock: Clock
 
 
+class OpenConnections(set["ServerConnection"]):
+    """The connections of one listener; what is accepted once it `is_over` is closed at once."""
+
+    is_over: bool = False
+
+
 class ServerConnection(asyncio.Protocol):
     """A connection from its first to its last byte.
 
@@ -56,7 +59,7 @@ class ServerConnection(asyncio.Protocol):
     read-ahead is taken from the socket, so a client can neither reorder answers nor fill memory.
     """
 
-    def __init__(self, rules: ConnectionRules, others: MutableSet[ServerConnection]) -> None:
+    def __init__(self, rules: ConnectionRules, others: OpenConnections) -> None:
         self.last_active_ms = rules.clock.monotonic_ms()
         self._rules = rules
         self._others = others
@@ -75,11 +78,11 @@ class ServerConnection(asyncio.Protocol):
         return self._answering is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in, or close it at once where there are too many."""
+        """Take the connection in, or close it at once where there are too many, or no more."""
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername") or ("?", 0)
         self._peer = Peer(str(name[0]), int(name[1]), self._rules.listener)
-        if self._rules.limits.admit(self._peer.host):
+        if not self._others.is_over and self._rules.limits.admit(self._peer.host):
             self._is_admitted = True
             self._others.add(self)
         else:

@@ -1,4 +1,8 @@
-"""A combined node on the loopback interface, for trying and for tests: made ready in one call."""
+"""Nodes on the loopback interface, for trying and for tests: made ready in one call.
+
+One controller and one broker are one combined node, whose files are right in the cluster's folder.
+In any other cluster each node has one role and a folder of its own below it.
+"""
 
 from __future__ import annotations
 
@@ -9,83 +13,266 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from kvorum.node.config import NodeConfig, load_properties
-from kvorum.node.format import FormatRequest, format_directories, standalone_voters
+from kvorum.node.embedded_identity import (
+    ClusterIdentity,
+    load_identity,
+    new_identity,
+    store_identity,
+)
+from kvorum.node.format import FormatRequest, format_directories
 from kvorum.node.listener import bind
 from kvorum.node.process import Node
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
-from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
-LOOPBACK = "127.0.0.1"
-BROKER_LISTENER = "PLAINTEXT"
-CONTROLLER_LISTENER = "CONTROLLER"
-NODE_ID = 1
-PROPERTIES_FILE = "server.properties"
-DATA_DIRECTORY = "data"
-REMEDY = "choose another port"
-PROPERTIES_COMMENT = "An embedded node of kvorum; its controller has to keep its port."
+LOOPBACK: Final = "127.0.0.1"
+BROKER_LISTENER: Final = "PLAINTEXT"
+CONTROLLER_LISTENER: Final = "CONTROLLER"
+PROPERTIES_FILE: Final = "server.properties"
+DATA_DIRECTORY: Final = "data"
+REMEDY: Final = "choose another port"
+PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to keep its port."
+FIRST_BROKER_ID: Final = 101
+"""Brokers of clusters without combined nodes count from here, controllers from 1."""
+ELECTION_STEP_MS: Final = 100
+"""So much longer each controller waits than the one before it: the first election is quick."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class WrongSizeError(ValueError):
+    """There is data of a cluster with another number of controllers, or no such cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSize:
+    """How many nodes of each role; raises WrongSizeError where that is no cluster."""
+
+    controllers: int
+    brokers: int
+
+    def __post_init__(self) -> None:
+        if self.controllers < 1 or self.brokers < 0:
+            raise WrongSizeError("a cluster has at least 1 controller, and 0 brokers or more")
+
+    @property
+    def is_combined(self) -> bool:
+        """Whether one node has both roles."""
+        return self.controllers == self.brokers == 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the files of one node are, and what it is."""
+
+    node_id: int
+    folder: Path
+    is_controller: bool
+    is_broker: bool
+
+    @property
+    def properties(self) -> Path:
+        """The file with the node's settings."""
+        return self.folder / PROPERTIES_FILE
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of its listeners."""
+        names = ((BROKER_LISTENER, self.is_broker), (CONTROLLER_LISTENER, self.is_controller))
+        return tuple(name for name, is_there in names if is_there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedNode:
-    """A node that can be started, and where it will be."""
+    """A node that can be started, and where it will be; a port is None without the role."""
 
     node: Node
-    folder: Path
-    broker_port: int
-    controller_port: int
+    place: Place
+    broker_port: int | None
+    controller_port: int | None
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the broker."""
-        return f"{LOOPBACK}:{self.broker_port}"
+        """Where clients find the broker; empty where it is none."""
+        return "" if self.broker_port is None else f"{LOOPBACK}:{self.broker_port}"
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controller."""
-        return f"{LOOPBACK}:{self.controller_port}"
+        """Where tools find the controller; empty where it is none."""
+        return "" if self.controller_port is None else f"{LOOPBACK}:{self.controller_port}"
+
+
+def size_of(folder: Path) -> ClusterSize | None:
+    """Return the size of the cluster whose data a folder holds; None if it holds none."""
+    identity = load_identity(folder)
+    if identity is not None:
+        return ClusterSize(controllers=len(identity.voters), brokers=identity.broker_count)
+    is_one_node = (folder / PROPERTIES_FILE).exists()
+    return ClusterSize(controllers=1, brokers=1) if is_one_node else None
+
+
+def places_of(folder: Path, size: ClusterSize) -> tuple[Place, ...]:
+    """Return the places of all nodes of a cluster, controllers first."""
+    if size.is_combined:
+        return (Place(node_id=1, folder=folder, is_controller=True, is_broker=True),)
+    controllers = [
+        Place(
+            node_id=node_id,
+            folder=folder / f"controller-{node_id}",
+            is_controller=True,
+            is_broker=False,
+        )
+        for node_id in range(1, size.controllers + 1)
+    ]
+    brokers = [
+        Place(
+            node_id=node_id,
+            folder=folder / f"broker-{node_id}",
+            is_controller=False,
+            is_broker=True,
+        )
+        for node_id in range(FIRST_BROKER_ID, FIRST_BROKER_ID + size.brokers)
+    ]
+    return (*controllers, *brokers)
 
 
 def prepare_node(
     folder: Path,
     *,
     broker_port: int | None = None,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
 ) -> EmbeddedNode:
-    """Return a node whose properties and data lie in `folder`; what is there already is used.
+    """Return a combined node; see `prepare_nodes`. The node, once it runs, uses `files`."""
+    (place,) = places_of(folder, ClusterSize(controllers=1, brokers=1))
+    nodes = prepare_nodes(
+        folder, [place], broker_port=broker_port, overrides=overrides, files=files
+    )
+    return nodes[place.node_id]
 
-    Ports are bound at once; a broker port of 0 is chosen by the system, None is the one used
-    before, else chosen. The controller keeps its port, because the log names it. The node, once it
-    runs, uses `files`. Raises NodeStartError, ConfigError, StorageError.
+
+def prepare_nodes(
+    folder: Path,
+    places: list[Place],
+    *,
+    broker_port: int | None = None,
+    overrides: Mapping[str, str] = _NOTHING,
+    files: FileSystem | None = None,
+) -> dict[int, EmbeddedNode]:
+    """Return nodes of the cluster in `folder`; what is there already is used.
+
+    Of a new cluster, these must be all nodes. Ports are bound at once; a broker port, that of the
+    first broker, of 0 is chosen by the system, None is the one used before, else chosen.
+    Controllers keep their ports, because the log names them.
+    Raises NodeStartError, ConfigError, StorageError.
     """
-    file = folder / PROPERTIES_FILE
-    before = load_properties(file) if file.exists() else {}
-    ports = _known_ports(before)
-    if broker_port is None:
-        broker_port = ports.get(BROKER_LISTENER, 0)
+    identity = load_identity(folder)
     with ExitStack() as undoing:
-        broker = bind(BROKER_LISTENER, LOOPBACK, broker_port, remedy=REMEDY)
-        undoing.callback(broker.close)
-        controller_port = ports.get(CONTROLLER_LISTENER, 0)
-        controller = bind(CONTROLLER_LISTENER, LOOPBACK, controller_port, remedy=REMEDY)
-        undoing.callback(controller.close)
-        properties = {**before, **_properties(folder, broker, controller), **(overrides or {})}
-        config = NodeConfig.from_properties(properties)
-        if not before:
-            _write_properties(file, properties)
-        _format(config)
+        bound: dict[int, dict[str, socket.socket]] = {}
+        for place in places:
+            bound[place.node_id] = _bind(place, identity, broker_port, undoing)
+            broker_port = None if place.is_broker else broker_port
+        if identity is None and not all(_is_formatted(place) for place in places):
+            identity = _store_new_identity(folder, places, bound)
+        nodes = {
+            place.node_id: _make(place, identity, bound[place.node_id], overrides, files)
+            for place in places
+        }
         undoing.pop_all()
-    sockets = {BROKER_LISTENER: broker, CONTROLLER_LISTENER: controller}
+    return nodes
+
+
+def _bind(
+    place: Place, identity: ClusterIdentity | None, broker_port: int | None, undoing: ExitStack
+) -> dict[str, socket.socket]:
+    ports = _known_ports(place)
+    if identity is not None and place.node_id in identity.voters:
+        ports.setdefault(CONTROLLER_LISTENER, identity.voters[place.node_id].port)
+    if broker_port is not None:
+        ports[BROKER_LISTENER] = broker_port
+    sockets: dict[str, socket.socket] = {}
+    for name in place.listeners:
+        sockets[name] = bind(name, LOOPBACK, ports.get(name, 0), remedy=REMEDY)
+        undoing.callback(sockets[name].close)
+    return sockets
+
+
+def _known_ports(place: Place) -> dict[str, int]:
+    """Return the port of each listener in an earlier properties file."""
+    if not place.properties.exists():
+        return {}
+    listeners = NodeConfig.from_properties(load_properties(place.properties)).listeners.bound
+    return {listener.name: listener.port for listener in listeners}
+
+
+def _store_new_identity(
+    folder: Path, places: list[Place], bound: Mapping[int, Mapping[str, socket.socket]]
+) -> ClusterIdentity:
+    addresses = {
+        place.node_id: (LOOPBACK, _port(bound[place.node_id][CONTROLLER_LISTENER]))
+        for place in places
+        if place.is_controller
+    }
+    identity = new_identity(addresses, broker_count=sum(place.is_broker for place in places))
+    store_identity(folder, identity)
+    return identity
+
+
+def _make(
+    place: Place,
+    identity: ClusterIdentity | None,
+    sockets: Mapping[str, socket.socket],
+    overrides: Mapping[str, str],
+    files: FileSystem | None,
+) -> EmbeddedNode:
+    ports = {name: _port(bound) for name, bound in sockets.items()}
+    before = load_properties(place.properties) if place.properties.exists() else {}
+    properties = {**before, **_properties(place, identity, ports), **overrides}
+    config = NodeConfig.from_properties(properties)
+    if not before:
+        _write_properties(place.properties, properties)
+    if identity is not None and not _is_formatted(place):
+        _format(config, place, identity)
     return EmbeddedNode(
         node=Node(config, sockets=sockets, files=files),
-        folder=folder,
-        broker_port=_port(broker),
-        controller_port=_port(controller),
+        place=place,
+        broker_port=ports.get(BROKER_LISTENER),
+        controller_port=ports.get(CONTROLLER_LISTENER),
     )
+
+
+def _properties(
+    place: Place, identity: ClusterIdentity | None, ports: Mapping[str, int]
+) -> dict[str, str]:
+    addresses = ",".join(f"{name}://{LOOPBACK}:{ports[name]}" for name in place.listeners)
+    roles = (("broker", place.is_broker), ("controller", place.is_controller))
+    properties = {
+        "process.roles": ",".join(role for role, has_it in roles if has_it),
+        "node.id": str(place.node_id),
+        "listeners": addresses,
+        "advertised.listeners": addresses,
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.bootstrap.servers": _bootstrap_servers(identity, ports),
+        "log.dirs": str(place.folder / DATA_DIRECTORY),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+    }
+    if place.is_controller and not place.is_broker:
+        wait_ms = str(ELECTION_STEP_MS * place.node_id)
+        properties["controller.quorum.election.timeout.ms"] = wait_ms
+        properties["controller.quorum.election.backoff.max.ms"] = wait_ms
+    return properties
+
+
+def _bootstrap_servers(identity: ClusterIdentity | None, ports: Mapping[str, int]) -> str:
+    if identity is None:
+        return f"{LOOPBACK}:{ports[CONTROLLER_LISTENER]}"
+    return ",".join(f"{voter.host}:{voter.port}" for voter in identity.voters.values())
 
 
 def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
@@ -96,55 +283,30 @@ def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
     replace_durably(files, file, text.encode("latin-1"))
 
 
-def _properties(folder: Path, broker: socket.socket, controller: socket.socket) -> dict[str, str]:
-    broker_address = f"{BROKER_LISTENER}://{LOOPBACK}:{_port(broker)}"
-    controller_address = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{_port(controller)}"
-    return {
-        "process.roles": "broker,controller",
-        "node.id": str(NODE_ID),
-        "listeners": f"{broker_address},{controller_address}",
-        "advertised.listeners": f"{broker_address},{controller_address}",
-        "controller.listener.names": CONTROLLER_LISTENER,
-        "controller.quorum.bootstrap.servers": f"{LOOPBACK}:{_port(controller)}",
-        "log.dirs": str(folder / DATA_DIRECTORY),
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-    }
-
-
-def _known_ports(properties: Mapping[str, str]) -> dict[str, int]:
-    """Return the port of each listener in an earlier properties file."""
-    if not properties:
-        return {}
-    listeners = NodeConfig.from_properties(properties).listeners.bound
-    return {listener.name: listener.port for listener in listeners}
-
-
 def _port(bound: socket.socket) -> int:
     port = bound.getsockname()[1]
     assert isinstance(port, int)
     return port
 
 
-def _format(config: NodeConfig) -> None:
-    """Format the node's directory unless that is done."""
-    if (Path(config.metadata_log.directory) / META_PROPERTIES_FILE).exists():
-        return
-    source = random.SystemRandom()
+def _is_formatted(place: Place) -> bool:
+    return (place.folder / DATA_DIRECTORY / META_PROPERTIES_FILE).exists()
+
+
+def _format(config: NodeConfig, place: Place, identity: ClusterIdentity) -> None:
     request = FormatRequest(
         node_id=config.node_id,
-        cluster_id=uuid_to_text(random_uuid(source)),
+        cluster_id=identity.cluster_id,
         directories=config.log_directories,
         metadata_directory=config.metadata_log.directory,
         controller_listener_name=CONTROLLER_LISTENER,
         has_dynamic_quorum=True,
-        initial_controllers=standalone_voters(config, random_source=source),
+        initial_controllers=identity.voters if place.is_controller else None,
     )
     format_directories(
         request,
         files=RealFileSystem(),
-        random_source=source,
+        random_source=random.SystemRandom(),
         now=datetime.now(UTC),
         report=lambda _: None,
     )

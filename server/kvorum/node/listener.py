@@ -8,7 +8,7 @@ import logging
 import socket
 from contextlib import suppress
 
-from kvorum.node.connection import ConnectionRules, ServerConnection
+from kvorum.node.connection import ConnectionRules, OpenConnections, ServerConnection
 from kvorum.node.errors import NodeStartError
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
@@ -26,7 +26,7 @@ class ListenerServer:
         self._rules = rules
         self._idle_ms_max = idle_ms_max
         self._backlog = backlog
-        self._connections: set[ServerConnection] = set()
+        self._connections = OpenConnections()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -58,9 +58,12 @@ class ListenerServer:
             with suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            await _stop_accepting(server)
+            server.close()
+        # One may have been accepted a moment ago, and come to be a connection a moment from now.
+        self._connections.is_over = True
         for connection in tuple(self._connections):
             connection.finish()
 
@@ -72,6 +75,17 @@ class ListenerServer:
             for connection in tuple(self._connections):
                 if connection.last_active_ms < oldest_ms and not connection.is_busy:
                     connection.close(f"idle for {self._idle_ms_max} ms")
+
+
+async def _stop_accepting(server: asyncio.Server) -> None:
+    """Take no more connections; who was accepted a moment ago becomes one.
+
+    A server that is closed before that loses them: asyncio neither serves nor closes their sockets.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(0)
 
 
 def bind(

@@ -113,6 +113,11 @@ class Node:
         """Close what is open, without a word to anybody, as if the process had died."""
         await self._clean_up(hands_over=False)
 
+    def discard(self) -> None:
+        """Close the sockets of a node that will not be started after all."""
+        for bound in self._given_sockets.values():
+            bound.close()
+
     async def wait_until_active_controller(self) -> None:
         """Return once this node is the active controller; it must be started."""
         if self._controller is None:

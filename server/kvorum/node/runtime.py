@@ -6,13 +6,29 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kvorum.node.connection_limits import raise_descriptor_limit
-from kvorum.node.process import Node
+from kvorum.node.errors import NodeFailedError
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Result = TypeVar("Result")
+
+
+class Runnable(Protocol):
+    """A node, or several of them as one."""
+
+    async def start(self) -> None:
+        """Return once it serves."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop in good order. May be repeated."""
+        ...
+
+    async def failed(self) -> NodeFailedError:
+        """Return why it cannot go on, once it cannot."""
+        ...
 
 
 def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
@@ -23,7 +39,7 @@ def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def run_until_stopped(
-    node: Node, *, when_started: Callable[[], Awaitable[None]] | None = None
+    node: Runnable, *, when_started: Callable[[], Awaitable[None]] | None = None
 ) -> None:
     """Start a node and run it until SIGTERM or SIGINT ask for a controlled stop.
 
@@ -50,7 +66,7 @@ async def run_until_stopped(
 
 
 async def _run(
-    node: Node,
+    node: Runnable,
     asked: asyncio.Task[bool],
     when_started: Callable[[], Awaitable[None]] | None,
 ) -> None:

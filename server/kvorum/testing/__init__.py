@@ -2,8 +2,12 @@
 
 ::
 
-    with Cluster() as cluster:              # or: async with AsyncCluster() as cluster
+    with Cluster(controllers=3, brokers=1) as cluster:   # or: async with AsyncCluster(...)
         cluster.bootstrap_servers
+        cluster.kill(cluster.leader_id)
+        cluster.wait_for_leader()
+        cluster.partition({1}, {2, 3})
+        cluster.heal()
 """
 
 from kvorum.testing.async_cluster import AsyncCluster

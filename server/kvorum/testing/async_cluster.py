@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kvorum.node.embedded import EmbeddedNode, prepare_node
+from kvorum.node.embedded import ClusterSize
+from kvorum.node.embedded_cluster import EmbeddedCluster
 from kvorum.node.process import Node
 
 
 class AsyncCluster:
-    """One combined node, formatted and started by `start`, or on entering.
+    """Controllers and brokers, formatted and started by `start`, or on entering.
 
-    `controllers` and `brokers` can only be 1 yet: one node that is both. `overrides` are put over
-    its properties. Without a `folder` the data is temporary and gone after `stop`.
+    One controller and one broker are one combined node, 1. In every other cluster the controllers
+    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` are put over every node's properties.
+    Without a `folder` the data is temporary and gone after `stop`; the data in a given one is used
+    again. Raises WrongSizeError, a ValueError, for a size that cannot be or is not the data's.
     """
 
     def __init__(
@@ -28,13 +31,11 @@ class AsyncCluster:
         folder: Path | None = None,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        if controllers != 1 or brokers != 1:
-            raise ValueError("only 1 controller and 1 broker, in one node, can be run for now")
+        self._size = ClusterSize(controllers=controllers, brokers=brokers)
         self._given_folder = folder
         self._overrides = dict(overrides or {})
         self._resources = ExitStack()
-        self._folder: Path | None = None
-        self._nodes: dict[int, EmbeddedNode] = {}
+        self._cluster: EmbeddedCluster | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -50,76 +51,91 @@ class AsyncCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the brokers."""
-        return ",".join(node.bootstrap_servers for node in self._running())
+        """Where clients find the brokers that run."""
+        return self._running.bootstrap_servers
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controllers."""
-        return ",".join(node.controller_servers for node in self._running())
+        """Where tools find the controllers that run."""
+        return self._running.controller_servers
 
     @property
     def leader_id(self) -> int | None:
         """The id of the active controller, None while there is none."""
-        for node_id, embedded in self._nodes.items():
-            if embedded.node.is_active_controller:
-                return node_id
-        return None
+        return None if self._cluster is None else self._cluster.leader_id
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The ids of the nodes that run, controllers first."""
+        return tuple(sorted(self._running.nodes))
 
     @property
     def cluster_id(self) -> str:
         """The id that the directories were formatted with."""
-        return self._running()[0].node.core.directories.cluster_id
+        return self._running.cluster_id
 
     @property
     def folder(self) -> Path:
         """Where properties and data lie; there is none before `start`."""
-        if self._folder is None:
-            raise RuntimeError("the cluster is not started")
-        return self._folder
+        return self._running.folder
 
     def node(self, node_id: int) -> Node:
         """Return a running node, for tests that look inside."""
-        return self._nodes[node_id].node
+        return self._running.nodes[node_id].node
 
     async def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
-        if self._folder is None:
-            self._folder = self._given_folder or self._temporary_folder()
+        folder = self._given_folder or self._temporary_folder()
         try:
-            await self._start_node()
+            self._cluster = EmbeddedCluster(folder, size=self._size, overrides=self._overrides)
+            await self._cluster.start()
         except BaseException:
+            self._cluster = None
             self._resources.close()
             raise
 
     async def stop(self) -> None:
-        """Stop in good order and remove temporary data."""
-        nodes, self._nodes = self._nodes, {}
-        for embedded in nodes.values():
-            await embedded.node.stop()
-        self._folder = None
+        """Stop in good order and remove temporary data. Stopping twice is allowed."""
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.stop()
         self._resources.close()
 
+    async def wait_for_leader(self, *, other_than: int | None = None) -> int:
+        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        return await self._running.wait_for_leader(other_than=other_than)
+
     async def kill(self, node_id: int) -> None:
-        """Take a node away without a word: nobody is asked, and connections just end."""
-        await self._nodes.pop(node_id).node.abort()
+        """Take a node away without a word: nobody is asked, and connections just end.
+
+        Raises KeyError for a node that does not run.
+        """
+        await self._running.kill(node_id)
 
     async def restart(self, node_id: int) -> None:
-        """Start a node that was killed, or stop and start one that runs, on the same addresses."""
-        embedded = self._nodes.pop(node_id, None)
-        if embedded is not None:
-            await embedded.node.stop()
-        await self._start_node()
+        """Start a node that was killed, or stop and start one that runs, on the same addresses.
 
-    def _running(self) -> list[EmbeddedNode]:
-        if not self._nodes:
+        A broker is waited for until it serves. Raises KeyError for a node there never was.
+        """
+        await self._running.restart(node_id)
+
+    def partition(self, *groups: Iterable[int]) -> None:
+        """Let nodes of one group have no connections to those of another, until `heal`.
+
+        Nodes in no group reach everyone. Clients of the test are not concerned. A later call takes
+        the place of an earlier one. Raises ValueError for unknown nodes, or one in two groups.
+        """
+        self._running.partition(*groups)
+
+    def heal(self) -> None:
+        """Undo every partition."""
+        self._running.heal()
+
+    @property
+    def _running(self) -> EmbeddedCluster:
+        if self._cluster is None:
             raise RuntimeError("the cluster is not started")
-        return list(self._nodes.values())
-
-    async def _start_node(self) -> None:
-        embedded = prepare_node(self.folder, overrides=self._overrides)
-        await embedded.node.start()
-        self._nodes[embedded.node.config.node_id] = embedded
+        return self._cluster
 
     def _temporary_folder(self) -> Path:
         name = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-test-"))

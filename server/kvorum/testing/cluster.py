@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from kvorum.node.process import Node
 from kvorum.testing.async_cluster import AsyncCluster
 
 Result = TypeVar("Result")
@@ -59,6 +60,11 @@ class Cluster:
         return self._cluster.leader_id
 
     @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The ids of the nodes that run, controllers first."""
+        return self._cluster.node_ids
+
+    @property
     def cluster_id(self) -> str:
         """The id that the directories were formatted with."""
         return self._cluster.cluster_id
@@ -67,6 +73,10 @@ class Cluster:
     def folder(self) -> Path:
         """Where properties and data lie."""
         return self._cluster.folder
+
+    def node(self, node_id: int) -> Node:
+        """Return a running node, to be looked at only: it lives in another thread."""
+        return self._cluster.node(node_id)
 
     def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
@@ -90,13 +100,32 @@ class Cluster:
         finally:
             self._end_loop()
 
+    def wait_for_leader(self, *, other_than: int | None = None) -> int:
+        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        return self._call(self._cluster.wait_for_leader(other_than=other_than))
+
     def kill(self, node_id: int) -> None:
-        """Take a node away without a word."""
+        """Take a node away without a word: nobody is asked, and connections just end."""
         self._call(self._cluster.kill(node_id))
 
     def restart(self, node_id: int) -> None:
         """Start a node again, on the same addresses and data."""
         self._call(self._cluster.restart(node_id))
+
+    def partition(self, *groups: Iterable[int]) -> None:
+        """Let nodes of one group have no connections to those of another, until `heal`.
+
+        Nodes in no group reach everyone. Clients of the test are not concerned. A later call takes
+        the place of an earlier one. Raises ValueError for unknown nodes, or one in two groups.
+        """
+        self._call(self._partition(groups))
+
+    def heal(self) -> None:
+        """Undo every partition."""
+        self._call(self._partition(()))
+
+    async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:
+        self._cluster.partition(*groups)
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         if self._loop is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +16,23 @@ def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
     """Give a function that starts clusters, with the arguments of `Cluster`; all are stopped."""
     with ExitStack() as running:
 
-        def start(*, overrides: dict[str, str] | None = None) -> Cluster:
-            return running.enter_context(Cluster(overrides=overrides))
+        def start(
+            *,
+            controllers: int = 1,
+            brokers: int = 1,
+            folder: Path | None = None,
+            overrides: Mapping[str, str] | None = None,
+        ) -> Cluster:
+            cluster = Cluster(
+                controllers=controllers, brokers=brokers, folder=folder, overrides=overrides
+            )
+            return running.enter_context(cluster)
 
         yield start
 
 
 @pytest.fixture
 def kvorum_cluster() -> Iterator[Cluster]:
-    """Give a started cluster of one node."""
+    """Give a started cluster of one node, controller and broker."""
     with Cluster() as cluster:
         yield cluster

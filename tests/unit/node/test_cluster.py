@@ -2,10 +2,6 @@
 
 import asyncio
 import errno
-import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -60,11 +56,6 @@ def test_topics_outlive_a_stop_and_a_kill(tmp_path: Path) -> None:
 def test_the_fixture_gives_a_cluster(kvorum_cluster: Cluster) -> None:
     assert kvorum_cluster.leader_id == 1
     assert create(kvorum_cluster.bootstrap_servers, "here") == [ErrorCode.NONE]
-
-
-def test_other_sizes_are_refused() -> None:
-    with pytest.raises(ValueError, match="only 1 controller"):
-        Cluster(controllers=3)
 
 
 @pytest.mark.asyncio
@@ -134,29 +125,6 @@ async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
         assert str(tmp_path) in str(failure)
     finally:
         await node.stop()
-
-
-def test_dev_tells_where_it_is_and_stops_on_a_signal(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kvorum.cli", "dev", "--json", "--port", "0"]
-    command += ["--data", str(tmp_path)]
-    for _ in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            assert facts["data"] == str(tmp_path)
-            assert create(facts["bootstrap_servers"], "made") in (
-                [ErrorCode.NONE],
-                [ErrorCode.TOPIC_ALREADY_EXISTS],
-            )
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
-            assert process.stdout.read() == ""
-    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
-
-
-def test_dev_runs_one_node_for_now(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", "--controllers", "3"]) == 2
-    assert "kvorum dev: only 1 controller" in capsys.readouterr().err
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:

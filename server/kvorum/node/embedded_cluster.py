@@ -1,0 +1,231 @@
+"""A whole cluster in one event loop: started, stopped, parted; nodes killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+
+from kvorum.node.embedded import (
+    LOOPBACK,
+    ClusterSize,
+    EmbeddedNode,
+    Place,
+    WrongSizeError,
+    places_of,
+    prepare_nodes,
+    size_of,
+)
+from kvorum.node.errors import NodeFailedError
+
+LOOK_SECONDS = 0.1
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class EmbeddedCluster:
+    """Controllers and brokers on the loopback interface, with their data below `folder`.
+
+    What `folder` holds already is used. `size` is then None, or must name as many controllers;
+    brokers may come and go. `overrides` are put over every node's properties.
+    Raises WrongSizeError, NodeStartError, ConfigError, StorageError.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        size: ClusterSize,
+        broker_port: int | None = None,
+        overrides: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        check_size(folder, size)
+        self.folder = folder
+        self._overrides = overrides
+        self._places = {place.node_id: place for place in places_of(folder, size)}
+        self._nodes = prepare_nodes(
+            folder, list(self._places.values()), broker_port=broker_port, overrides=overrides
+        )
+        self._groups: tuple[frozenset[int], ...] = ()
+        self._addresses = {
+            node_id: frozenset(_addresses(embedded)) for node_id, embedded in self._nodes.items()
+        }
+        # Of nodes that were killed: made ready, so that nobody takes their ports meanwhile.
+        self._waiting: dict[int, EmbeddedNode] = {}
+
+    @property
+    def nodes(self) -> Mapping[int, EmbeddedNode]:
+        """The nodes that run, by id."""
+        return self._nodes
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the brokers that run."""
+        return _joined(embedded.bootstrap_servers for embedded in self._nodes.values())
+
+    @property
+    def controller_servers(self) -> str:
+        """Where tools find the controllers that run."""
+        return _joined(embedded.controller_servers for embedded in self._nodes.values())
+
+    @property
+    def leader_id(self) -> int | None:
+        """The id of the active controller; of two that think so, the one of the later epoch."""
+        active = [
+            (embedded.node.core.raft.epoch, node_id)
+            for node_id, embedded in self._nodes.items()
+            if embedded.node.is_active_controller
+        ]
+        return max(active)[1] if active else None
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that the directories were formatted with; raises RuntimeError if nothing runs."""
+        for embedded in self._nodes.values():
+            return embedded.node.core.directories.cluster_id
+        raise RuntimeError("no node is running")
+
+    async def start(self) -> None:
+        """Start all nodes; return when there is an active controller and every broker serves."""
+        try:
+            await _all_of(embedded.node.start for embedded in self._nodes.values())
+            await self.wait_for_leader()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop all nodes in good order, brokers first. May be repeated."""
+        nodes, self._nodes = list(self._nodes.values()), {}
+        self._release()
+        try:
+            await _all_of(one.node.stop for one in nodes if one.place.is_broker)
+        finally:
+            # All of them go: there is nobody to hand over to.
+            await _all_of(one.node.abort for one in nodes if not one.place.is_broker)
+
+    def discard(self) -> None:
+        """Close the sockets of a cluster that will not be started after all."""
+        for embedded in self._nodes.values():
+            embedded.node.discard()
+
+    async def failed(self) -> NodeFailedError:
+        """Return why a node cannot go on, once one cannot."""
+        waits = [asyncio.ensure_future(one.node.failed()) for one in self._nodes.values()]
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return done.pop().result()
+
+    async def wait_for_leader(self, *, other_than: int | None = None) -> int:
+        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        while True:
+            waits = [
+                asyncio.ensure_future(embedded.node.wait_until_active_controller())
+                for node_id, embedded in self._nodes.items()
+                if embedded.place.is_controller and node_id != other_than
+            ]
+            # Nodes may come and go meanwhile: now and then they are looked up again.
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=LOOK_SECONDS)
+            for wait in waits:
+                wait.cancel()
+            leader_id = self.leader_id
+            if leader_id is not None and leader_id != other_than:
+                return leader_id
+
+    async def kill(self, node_id: int) -> None:
+        """Take a node away without a word; raises KeyError where it does not run."""
+        embedded = self._nodes.pop(node_id)
+        await embedded.node.abort()
+        self._waiting[node_id] = self._prepare(self._places[node_id])
+
+    async def restart(self, node_id: int) -> None:
+        """Start a node that was killed, or stop and start one that runs, on the same addresses.
+
+        Raises KeyError for a node that the cluster does not have.
+        """
+        running = self._nodes.pop(node_id, None)
+        if running is not None:
+            await running.node.stop()
+        embedded = self._waiting.pop(node_id, None) or self._prepare(self._places[node_id])
+        self._nodes[node_id] = embedded
+        self._cut()
+        try:
+            await embedded.node.start()
+        except BaseException:
+            del self._nodes[node_id]
+            raise
+
+    def partition(self, *groups: Iterable[int]) -> None:
+        """Let nodes of one group have no connections to those of another; replaces what was cut.
+
+        A node that is in no group is not concerned. Raises ValueError for a node in two groups, or
+        one that the cluster does not have.
+        """
+        parted = tuple(frozenset(group) for group in groups)
+        named = [node_id for group in parted for node_id in group]
+        if len(named) != len(set(named)) or not set(named) <= self._places.keys():
+            raise ValueError(f"each group needs nodes of its own out of {sorted(self._places)}")
+        self._groups = parted
+        self._cut()
+
+    def heal(self) -> None:
+        """Undo every partition."""
+        self.partition()
+
+    def _cut(self) -> None:
+        for node_id, embedded in self._nodes.items():
+            others = [group for group in self._groups if node_id not in group]
+            if len(others) == len(self._groups):
+                others = []
+            cut_off = {
+                address for group in others for one in group for address in self._addresses[one]
+            }
+            embedded.node.outgoing.cut_off(cut_off)
+
+    def _prepare(self, place: Place) -> EmbeddedNode:
+        return prepare_nodes(self.folder, [place], overrides=self._overrides)[place.node_id]
+
+    def _release(self) -> None:
+        """Give up the sockets of nodes that were killed and not started again."""
+        for embedded in self._waiting.values():
+            embedded.node.discard()
+        self._waiting = {}
+
+
+def check_size(folder: Path, size: ClusterSize) -> None:
+    """Raise WrongSizeError where a folder has data that a cluster of this size cannot use."""
+    known = size_of(folder)
+    if known is None:
+        return
+    if known.controllers != size.controllers or known.is_combined != size.is_combined:
+        raise WrongSizeError(
+            f"the data in {folder} is of a cluster with {known.controllers} controller(s) and "
+            f"{known.brokers} broker(s)"
+        )
+
+
+async def _all_of(starts: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """Do all of these at once; when one fails, end the others and raise that."""
+    tasks = [asyncio.ensure_future(start()) for start in starts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+def _addresses(embedded: EmbeddedNode) -> Iterable[tuple[str, int]]:
+    for port in (embedded.broker_port, embedded.controller_port):
+        if port is not None:
+            yield LOOPBACK, port
+
+
+def _joined(servers: Iterable[str]) -> str:
+    return ",".join(one for one in servers if one)

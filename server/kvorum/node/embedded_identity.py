@@ -1,0 +1,80 @@
+"""What a cluster of embedded nodes is, written down before anything of it is formatted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvorum.node.config import load_properties
+from kvorum.node.errors import NodeStartError
+from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
+from kvorum.storage.files import RealFileSystem, disk_errors, replace_durably
+from kvorum.storage.java_properties import store_java_properties
+from kvorum.wire.uuid_text import random_uuid, uuid_to_text
+
+IDENTITY_FILE = "cluster.properties"
+_CLUSTER_ID = "cluster.id"
+_CONTROLLERS = "initial.controllers"
+_BROKERS = "brokers"
+_COMMENT = "A cluster of embedded nodes of kvorum; each node's own settings are in its folder."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIdentity:
+    """A cluster's id, its first voters, and how many brokers it has.
+
+    A start that was interrupted is taken up again with the same one: no two controllers may be
+    formatted with different voters.
+    """
+
+    cluster_id: str
+    voters: Mapping[int, DynamicVoter]
+    broker_count: int
+
+
+def new_identity(
+    controllers: Mapping[int, tuple[str, int]], *, broker_count: int
+) -> ClusterIdentity:
+    """Draw ids for a cluster whose controllers have these addresses."""
+    source = random.SystemRandom()
+    voters = voters_by_id(
+        DynamicVoter(node_id, host, port, random_uuid(source))
+        for node_id, (host, port) in controllers.items()
+    )
+    cluster_id = uuid_to_text(random_uuid(source))
+    return ClusterIdentity(cluster_id=cluster_id, voters=voters, broker_count=broker_count)
+
+
+def load_identity(folder: Path) -> ClusterIdentity | None:
+    """Return the identity of the cluster in a folder, None where there is none yet.
+
+    Raises NodeStartError where the file is damaged.
+    """
+    file = folder / IDENTITY_FILE
+    if not file.exists():
+        return None
+    properties = load_properties(file)
+    try:
+        return ClusterIdentity(
+            cluster_id=properties[_CLUSTER_ID],
+            voters=parse_dynamic_voters(properties[_CONTROLLERS]),
+            broker_count=int(properties[_BROKERS]),
+        )
+    except (KeyError, ValueError) as error:
+        raise NodeStartError(f"{file} does not describe a cluster: {error}") from error
+
+
+def store_identity(folder: Path, identity: ClusterIdentity) -> None:
+    """Write the identity durably. Raises StorageError."""
+    properties = {
+        _CLUSTER_ID: identity.cluster_id,
+        _CONTROLLERS: ",".join(str(voter) for voter in identity.voters.values()),
+        _BROKERS: str(identity.broker_count),
+    }
+    files = RealFileSystem()
+    with disk_errors(folder, "creating"):
+        files.make_directory(folder)
+    text = store_java_properties(properties.items(), comments=[_COMMENT])
+    replace_durably(files, folder / IDENTITY_FILE, text.encode("latin-1"))
