@@ -1,5 +1,6 @@
 """Whether a quorum is alive and well."""
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 from tests.process.quorum.members import Member, Quorum, wait_for
@@ -14,23 +15,27 @@ BUGS = ("Traceback", "replica of the metadata log stops")
 ASK_TIMEOUT_S = 5.0
 
 
-def commit_topic(quorum: Quorum, prefix: str) -> str:
-    """Create a topic, at whoever comes to lead, and return its name."""
+def create_at_leader(quorum: Quorum, names: Sequence[str]) -> bool:
+    """Create topics at whoever leads; tell whether they are acknowledged."""
+    leader = quorum.leader()
+    if leader is None:
+        return False
+    try:
+        with RawClient(quorum.members[leader.leader_id].address) as client:
+            client.socket.settimeout(ASK_TIMEOUT_S)
+            response = client.ask(create_request(names), CreateTopicsResponse, 7)
+    except (OSError, AssertionError):
+        return False
+    return all(topic.error_code == ErrorCode.NONE for topic in response.topics)
 
-    def find() -> str | None:
-        name = f"{prefix}-{uuid4().hex}"
-        leader = quorum.leader()
-        if leader is None:
-            return None
-        try:
-            with RawClient(quorum.members[leader.leader_id].address) as client:
-                client.socket.settimeout(ASK_TIMEOUT_S)
-                response = client.ask(create_request([name]), CreateTopicsResponse, 7)
-        except (OSError, AssertionError):
-            return None
-        return name if response.topics[0].error_code == ErrorCode.NONE else None
 
-    return wait_for(find, "no topic can be created any more")
+def commit_topic(quorum: Quorum, prefix: str) -> None:
+    """Create a topic, at whoever comes to lead."""
+
+    def is_created() -> bool | None:
+        return create_at_leader(quorum, [f"{prefix}-{uuid4().hex}"]) or None
+
+    wait_for(is_created, "no topic can be created any more")
 
 
 def assert_no_bugs(member: Member) -> None:

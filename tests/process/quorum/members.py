@@ -1,5 +1,6 @@
 """A quorum of controllers, each a process of its own with a directory of its own."""
 
+import re
 import shutil
 import signal
 import time
@@ -22,7 +23,7 @@ from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
 )
-from kvorum.wire.uuid_text import uuid_to_text
+from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 Found = TypeVar("Found")
 ASK_TIMEOUT_S = 2.0
@@ -151,6 +152,13 @@ class Quorum:
         self.network.refuse(member.node_id)
         return ended
 
+    def wait_for_end(self, member: Member) -> Ended:
+        """Return how a controller ended that ends by itself."""
+        ended = member.process.wait()
+        member.is_running = False
+        self.network.refuse(member.node_id)
+        return ended
+
     def _end(self, member: Member, number: signal.Signals) -> Ended:
         member.process.send(number)
         ended = member.process.wait()
@@ -209,6 +217,9 @@ class Quorum:
         run_kvorum(
             "storage", "format", "--cluster-id", CLUSTER_ID, "--config", properties, *format_options
         )
+        found = re.search(r"^directory\.id=(\S+)$", _meta_properties(member), re.MULTILINE)
+        assert found is not None
+        member.directory_id = uuid_from_text(found[1])
 
     def _format(self, member: Member) -> None:
         member.folder.mkdir(parents=True, exist_ok=True)
@@ -241,6 +252,10 @@ class Quorum:
         }
 
 
+def _meta_properties(member: Member) -> str:
+    return (member.data / "meta.properties").read_text(encoding="utf-8")
+
+
 def _voter(member: Member) -> str:
     return f"{member.node_id}@{member.advertised}:{uuid_to_text(member.directory_id)}"
 
@@ -256,8 +271,9 @@ def describe(member: Member) -> DescribeQuorumResponsePartitionData | None:
             response = client.ask(DescribeQuorumRequest([topic]), DescribeQuorumResponse, 2)
     except (OSError, AssertionError):
         return None
-    partition = response.topics[0].partitions[0]
-    return partition if partition.error_code == 0 else None
+    # A replica that has stopped says so of the whole.
+    partition = response.topics[0].partitions[0] if response.topics else None
+    return partition if partition is not None and partition.error_code == 0 else None
 
 
 def wait_for(find: Callable[[], Found | None], problem: str) -> Found:

@@ -1,7 +1,7 @@
 """A proxy before each controller: ways between two of them can be cut or slowed, one by one.
 
 A controller is advertised under its proxy's address, so every other one comes through there. Who
-comes is read from the client id of its first request: it ends in the node's id. What is cut is
+comes is read from the client id of its first request, which has the node's id. What is cut is
 held, as packets that are sent again are: it arrives once the way is open.
 """
 
@@ -18,7 +18,9 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 CHUNK_BYTES = 65536
 CALL_TIMEOUT_S = 10
-_NODE_ID = re.compile(rb"(\d+)$")
+# Of a replica, and of what else a node has to ask; anybody else's way is never cut.
+_NODE_ID = re.compile(rb"(?:raft-client-)?(\d+)")
+_STRANGER = 0
 # Frame size, API key, API version, correlation id, length of the client id.
 _FIRST_FIELDS = struct.Struct(">ihhih")
 
@@ -175,9 +177,8 @@ async def _who_comes(reader: asyncio.StreamReader) -> tuple[bytes, int]:
     """Return the begin of the first request, and the id of the node it is from."""
     begin = await reader.readexactly(_FIRST_FIELDS.size)
     client_id = await reader.readexactly(_FIRST_FIELDS.unpack(begin)[-1])
-    found = _NODE_ID.search(client_id)
-    assert found is not None, f"nobody knows who {client_id!r} is"
-    return begin + client_id, int(found[1])
+    found = _NODE_ID.fullmatch(client_id)
+    return begin + client_id, _STRANGER if found is None else int(found[1])
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Way) -> None:

@@ -126,11 +126,13 @@ class _Writer:
     def run(self) -> None:
         """Create topics until the end."""
         sequence = 0
-        while not self._ledger.is_over.is_set():
-            count = self._random.randint(1, 2)
-            self._create([f"{self._label}-{sequence}-{index}" for index in range(count)])
-            sequence += 1
-        self._disconnect()
+        try:
+            while not self._ledger.is_over.is_set():
+                count = self._random.randint(1, 2)
+                self._create([f"{self._label}-{sequence}-{index}" for index in range(count)])
+                sequence += 1
+        finally:
+            self._disconnect()
 
     def _create(self, names: Sequence[str]) -> None:
         """Ask for topics, now and then again where there is no answer."""

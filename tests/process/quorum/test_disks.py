@@ -1,0 +1,201 @@
+"""Disks of a quorum that are full, or lost: the others go on, and the node comes back."""
+
+import resource
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from tests.interop.kafka.tools import ToolRunner
+from tests.process.node_process import KVORUM, Ended
+from tests.process.quorum.broker import register_broker
+from tests.process.quorum.life import create_at_leader
+from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
+from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.quorum.writers import Writers
+from tests.process.test_full_disk import DISK_BYTES, LONG, disk, mount
+
+from kvorum.wire.uuid_text import uuid_to_text
+
+__all__ = ["disk"]
+pytestmark = pytest.mark.interop
+
+TOPICS_EACH = 100
+ROOM_BYTES = 20_000
+ROLES = pytest.mark.parametrize("leads", [True, False], ids=["the leader's", "a follower's"])
+
+
+@pytest.fixture
+def quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Quorum]:
+    """Three controllers that write, but for bytecode: half of it would harm whoever comes next."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with Quorum(tmp_path, 3, is_dynamic=True) as running:
+        register_broker(running)
+        yield running
+
+
+def _writers(quorum: Quorum) -> Writers:
+    return Writers([member.address for member in quorum.members.values()], count=2, seed=1)
+
+
+def _chosen(quorum: Quorum, *, leads: bool) -> Member:
+    leader = quorum.wait_for_leader()
+    others = [member for member in quorum.members.values() if member is not leader]
+    return leader if leads else others[0]
+
+
+def _fill(quorum: Quorum, member: Member) -> Ended:
+    """Create large topics until a member has no room for more, and return how it ended."""
+    with ThreadPoolExecutor(1) as pool:
+        ending = pool.submit(quorum.wait_for_end, member)
+        while not ending.done():
+            create_at_leader(quorum, [f"{LONG}-{uuid4().hex}" for _ in range(TOPICS_EACH)])
+        return ending.result()
+
+
+def _assert_stopped_for(ended: Ended, member: Member, words: str) -> None:
+    """It ended with an error code, and a last line that says what failed, and where."""
+    assert ended.exit_code == 1
+    assert ended.last_line.startswith("kvorum server: ")
+    assert words in ended.last_line
+    assert str(member.data) in ended.last_line
+    assert "Traceback" not in "\n".join(ended.lines)
+
+
+def _assert_all_is_there(quorum: Quorum, kafka_tools: ToolRunner, writers: Writers) -> None:
+    end_offset = quorum.wait_until_settled()
+    quorum.kill_all_at_once()
+    members = list(quorum.members.values())
+    assert_same_batches(members, end_offset=end_offset)
+    assert_kafka_reads_the_same(kafka_tools, members, writers, others=LONG)
+
+
+@ROLES
+def test_no_file_may_grow(quorum: Quorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
+    """The system refuses one member what the others have: room for their logs."""
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("only Linux can limit another process")
+    with _writers(quorum) as writers:
+        writers.wait_for_progress()
+        member = _chosen(quorum, leads=leads)
+        log = member.log_folder / "00000000000000000000.log"
+        limit = log.stat().st_size + ROOM_BYTES
+        resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        ended = _fill(quorum, member)
+        _assert_stopped_for(ended, member, "File too large")
+        writers.wait_for_progress()
+        quorum.start(member)
+        writers.wait_for_progress()
+    _assert_all_is_there(quorum, kafka_tools, writers)
+
+
+def test_a_small_disk(tmp_path: Path, disk: Path, kafka_tools: ToolRunner) -> None:
+    """One member has a disk of its own, which is full before those of the others are."""
+    (tmp_path / "controller-2").symlink_to(disk)
+    with Quorum(tmp_path, 3, is_dynamic=True) as quorum:
+        register_broker(quorum)
+        member = quorum.members[2]
+        with _writers(quorum) as writers:
+            ended = _fill(quorum, member)
+            _assert_stopped_for(ended, member, "No space left on device")
+            writers.wait_for_progress()
+            quorum.start(member)
+            still_full = _fill(quorum, member)
+            _assert_stopped_for(still_full, member, "No space left on device")
+            mount(disk, "-o", f"remount,size={20 * DISK_BYTES}")
+            quorum.start(member)
+            writers.wait_for_progress()
+        _assert_all_is_there(quorum, kafka_tools, writers)
+
+
+def _run_tool(quorum: Quorum, replaced: Member, *arguments: str) -> None:
+    """Run ``kvorum quorum`` with the others, again where the leader says that it was too early."""
+    others = [member for member in quorum.members.values() if member is not replaced]
+    addresses = ",".join(member.address for member in others)
+    command = [*KVORUM, "quorum", "--bootstrap-controller", addresses, *arguments]
+
+    def run() -> bool | None:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if "TimeoutException" in done.stderr + done.stdout:
+            return None
+        assert done.returncode == 0, done.stdout + done.stderr
+        return True
+
+    wait_for(run, f"the leader never gets to {arguments}")
+
+
+def _is_voter(quorum: Quorum, member: Member) -> bool | None:
+    """Tell whether a member is a voter under the directory id that it has now, and has it all."""
+    answer = quorum.leader()
+    if answer is None:
+        return None
+    found = [one for one in answer.current_voters if one.replica_id == member.node_id]
+    is_found = [one.replica_directory_id for one in found] == [member.directory_id]
+    return (is_found and found[0].log_end_offset >= answer.high_watermark) or None
+
+
+def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
+    answer = quorum.leader()
+    if answer is None:
+        return None
+    ends = [
+        one.log_end_offset
+        for one in answer.observers
+        if (one.replica_id, one.replica_directory_id) == (member.node_id, member.directory_id)
+    ]
+    return ends >= [answer.high_watermark] or None
+
+
+@ROLES
+def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
+    """As KIP-853 describes it: the old voter is removed, and the new directory added."""
+    with _writers(quorum) as writers:
+        writers.wait_for_progress()
+        member = _chosen(quorum, leads=leads)
+        quorum.kill(member)
+        old = member.directory_id
+        quorum.wipe(member, "--no-initial-controllers")
+        assert member.directory_id != old
+        writers.wait_for_progress()
+        quorum.start(member)
+        identity = ["--controller-id", str(member.node_id)]
+        identity += ["--controller-directory-id", uuid_to_text(old)]
+        _run_tool(quorum, member, "remove-controller", *identity)
+        wait_for(lambda: _is_caught_up(quorum, member), "the new disk stays behind")
+        own_settings = ["--command-config", str(member.process.properties)]
+        _run_tool(quorum, member, *own_settings, "add-controller")
+        _wait_until_it_is_a_voter(quorum, member, writers)
+        _assert_it_counts(quorum, member, writers)
+    _assert_all_is_there(quorum, kafka_tools, writers)
+
+
+def test_a_lost_disk_joins_by_itself(tmp_path: Path, kafka_tools: ToolRunner) -> None:
+    settings = {"controller.quorum.auto.join.enable": "true"}
+    with Quorum(tmp_path, 3, is_dynamic=True, settings=settings) as quorum:
+        register_broker(quorum)
+        with _writers(quorum) as writers:
+            member = _chosen(quorum, leads=True)
+            quorum.kill(member)
+            quorum.wipe(member, "--no-initial-controllers")
+            quorum.start(member)
+            _wait_until_it_is_a_voter(quorum, member, writers)
+            _assert_it_counts(quorum, member, writers)
+        _assert_all_is_there(quorum, kafka_tools, writers)
+
+
+def _wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -> None:
+    """Wait until the leader counts a member in, and that is committed."""
+    wait_for(lambda: _is_voter(quorum, member), "it is no voter")
+    # What is acknowledged now is behind the new voters in the log.
+    writers.wait_for_progress()
+    wait_for(lambda: _is_voter(quorum, member), "it is no voter any more")
+
+
+def _assert_it_counts(quorum: Quorum, member: Member, writers: Writers) -> None:
+    """With one of the others gone nothing is committed but by this one."""
+    other = next(one for one in quorum.members.values() if one is not member)
+    quorum.kill(other)
+    writers.wait_for_progress()
+    quorum.start(other)
