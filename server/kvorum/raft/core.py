@@ -114,10 +114,9 @@ class RaftCore:
         """Whether the replica may be elected: as a voter, or while its removal may yet fail."""
         return self._replica.may_stand
 
-    @property
-    def metrics(self) -> RaftMetrics:
-        """What can be measured of the replica as of now."""
-        return metrics_of(self._replica)
+    def metrics(self, now: float) -> RaftMetrics:
+        """Return what can be measured of the replica."""
+        return metrics_of(self._replica, now)
 
     @property
     def next_deadline(self) -> float:

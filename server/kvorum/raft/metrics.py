@@ -1,22 +1,37 @@
-"""What can be measured of a replica at one moment, under the names of Kafka's raft-metrics."""
+"""What can be measured of a replica at one moment, under the names of Kafka's raft-metrics.
+
+Some of KIP-853's names were never built in Kafka; they are here under the names of the KIP.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader, Prospective, Role, RoleName, Unattached
+from kvorum.raft.voter_changes.pending import PendingAdd, PendingRemove
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderMetrics:
+    """What only a leader can tell: of others, and of a change of the voters under way."""
+
+    observer_count: int
+    offline_voter_count: int
+    is_adding: bool
+    is_removing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RaftMetrics:
     """One replica's figures; `UNKNOWN` where there is no value.
 
-    `observer_count` and `is_voter_change_uncommitted` are None where the replica does not lead.
+    `leader` is what only a leader can tell, None where the replica does not lead.
     `is_static_set_ignored` tells that voters are configured, but others are in the log.
     """
 
@@ -30,9 +45,9 @@ class RaftMetrics:
     log_end_epoch: int
     voter_count: int
     unreachable_voter_count: int
-    observer_count: int | None
-    is_voter_change_uncommitted: bool | None
+    is_observer: bool
     is_static_set_ignored: bool
+    leader: LeaderMetrics | None
 
     def named(self) -> Mapping[str, int | str]:
         """Return the figures by Kafka's names, without those that only a leader has."""
@@ -47,19 +62,23 @@ class RaftMetrics:
             "log-end-epoch": self.log_end_epoch,
             "number-unknown-voter-connections": self.unreachable_voter_count,
             "number-of-voters": self.voter_count,
+            "is-observer": int(self.is_observer),
             "ignored-static-voters": int(self.is_static_set_ignored),
         }
-        if self.observer_count is not None:
-            named["number-of-observers"] = self.observer_count
-        if self.is_voter_change_uncommitted is not None:
-            named["uncommitted-voter-change"] = int(self.is_voter_change_uncommitted)
+        if self.leader is not None:
+            named["number-of-observers"] = self.leader.observer_count
+            named["number-of-offline-voters"] = self.leader.offline_voter_count
+            named["pending-add-voter"] = int(self.leader.is_adding)
+            named["pending-remove-voter"] = int(self.leader.is_removing)
+            named["uncommitted-voter-change"] = int(
+                self.leader.is_adding or self.leader.is_removing
+            )
         return named
 
 
-def metrics_of(replica: Replica) -> RaftMetrics:
-    """Return what a replica measures as of now."""
+def metrics_of(replica: Replica, now: float) -> RaftMetrics:
+    """Return what a replica measures as of `now`."""
     role = replica.role
-    is_leader = isinstance(role, Leader)
     voted_id, voted_directory = _vote(replica)
     known = replica.high_watermark
     return RaftMetrics(
@@ -75,11 +94,31 @@ def metrics_of(replica: Replica) -> RaftMetrics:
         unreachable_voter_count=sum(
             replica.voter_destination(voter_id) is None for voter_id in replica.voters.ids
         ),
-        observer_count=_observer_count(replica, role) if isinstance(role, Leader) else None,
-        is_voter_change_uncommitted=replica.change is not None if is_leader else None,
+        is_observer=not replica.is_voter,
         is_static_set_ignored=bool(replica.history.static.voters)
         and replica.history.voters_offset is not None,
+        leader=_of_leader(replica, role, now) if isinstance(role, Leader) else None,
     )
+
+
+def _of_leader(replica: Replica, leader: Leader, now: float) -> LeaderMetrics:
+    return LeaderMetrics(
+        observer_count=_observer_count(replica, leader),
+        offline_voter_count=sum(
+            not _is_online(replica, leader, voter.key, now)
+            for voter in replica.voters.others(leader.own_key)
+        ),
+        is_adding=isinstance(replica.change, PendingAdd),
+        is_removing=isinstance(replica.change, PendingRemove),
+    )
+
+
+def _is_online(replica: Replica, leader: Leader, key: ReplicaKey, now: float) -> bool:
+    """Tell whether a voter has fetched within the fetch timeout."""
+    known = leader.progress.get(key)
+    if known is None or known.last_fetch is None:
+        return False
+    return now - known.last_fetch <= replica.config.fetch_timeout_ms
 
 
 def _vote(replica: Replica) -> tuple[int, bytes]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
 from tests.unit.raft.test_reporting import RECORDED, STATIC, DrivenFollower
 
-ONLY_LEADERS = {"number-of-observers", "uncommitted-voter-change"}
+ONLY_LEADERS = {
+    "number-of-observers",
+    "number-of-offline-voters",
+    "pending-add-voter",
+    "pending-remove-voter",
+    "uncommitted-voter-change",
+}
 ALWAYS = {
     "current-state",
     "current-leader",
@@ -17,13 +23,14 @@ ALWAYS = {
     "log-end-epoch",
     "number-unknown-voter-connections",
     "number-of-voters",
+    "is-observer",
     "ignored-static-voters",
 }
 
 
 def test_a_leader_counts_voters_observers_and_changes() -> None:
     leader = DrivenLeader()
-    named = leader.core.metrics.named()
+    named = leader.core.metrics(leader.now).named()
     assert set(named) == ALWAYS | ONLY_LEADERS
     assert named["current-state"] == "leader"
     assert (named["current-leader"], named["current-vote"]) == (1, 1)
@@ -33,11 +40,12 @@ def test_a_leader_counts_voters_observers_and_changes() -> None:
     assert (named["number-of-voters"], named["number-of-observers"]) == (3, 0)
     assert named["uncommitted-voter-change"] == 0
     leader.add(4)
-    named = leader.core.metrics.named()
+    named = leader.core.metrics(leader.now).named()
     assert (named["number-of-observers"], named["uncommitted-voter-change"]) == (1, 1)
+    assert (named["pending-add-voter"], named["pending-remove-voter"]) == (1, 0)
     leader.answer_probe(CAN_ALL)
     leader.commit()
-    named = leader.core.metrics.named()
+    named = leader.core.metrics(leader.now).named()
     assert (named["number-of-voters"], named["number-of-observers"]) == (4, 0)
     assert named["uncommitted-voter-change"] == 0
 
@@ -45,18 +53,20 @@ def test_a_leader_counts_voters_observers_and_changes() -> None:
 def test_a_leader_on_its_way_out_is_an_observer() -> None:
     leader = DrivenLeader()
     leader.remove(1)
-    named = leader.core.metrics.named()
+    named = leader.core.metrics(leader.now).named()
     assert (named["number-of-voters"], named["number-of-observers"]) == (2, 1)
+    assert (named["pending-add-voter"], named["pending-remove-voter"]) == (0, 1)
+    assert named["is-observer"] == 1
     leader.commit()
-    named = leader.core.metrics.named()
+    named = leader.core.metrics(leader.now).named()
     assert named["current-state"] == "unattached"
     assert not ONLY_LEADERS & set(named)
 
 
 def test_a_follower_is_a_voter_or_an_observer() -> None:
-    assert DrivenFollower(RECORDED).core.metrics.named()["current-state"] == "follower"
-    other = DrivenFollower(RECORDED, key=key_of(2, 99)).core.metrics.named()
-    assert other["current-state"] == "observer"
+    assert DrivenFollower(RECORDED).core.metrics(0.0).named()["current-state"] == "follower"
+    other = DrivenFollower(RECORDED, key=key_of(2, 99)).core.metrics(0.0).named()
+    assert (other["current-state"], other["is-observer"]) == ("observer", 1)
     assert (other["current-vote"], other["current-leader"]) == (-1, 1)
     assert other["current-vote-directory-id"] == "AAAAAAAAAAAAAAAAAAAAAA"
     assert not ONLY_LEADERS & set(other)
@@ -64,13 +74,21 @@ def test_a_follower_is_a_voter_or_an_observer() -> None:
 
 def test_static_voters_are_ignored_once_the_log_names_some() -> None:
     one = DrivenFollower(STATIC, kraft_version=0)
-    assert one.core.metrics.named()["ignored-static-voters"] == 0
+    assert one.core.metrics(0.0).named()["ignored-static-voters"] == 0
     one.append_voters(RECORDED)
-    assert one.core.metrics.named()["ignored-static-voters"] == 1
+    assert one.core.metrics(0.0).named()["ignored-static-voters"] == 1
 
 
 def test_who_asks_for_votes_is_prospective() -> None:
     leader = DrivenLeader()
     leader.advance(CONFIG.check_quorum_ms)
     leader.advance(5 * CONFIG.election_timeout_ms)
-    assert leader.core.metrics.named()["current-state"] in {"prospective", "unattached"}
+    assert leader.core.metrics(leader.now).named()["current-state"] in {"prospective", "unattached"}
+
+
+def test_a_voter_is_offline_once_it_has_not_fetched_for_the_fetch_timeout() -> None:
+    leader = DrivenLeader()
+    leader.commit()
+    assert leader.core.metrics(leader.now).named()["number-of-offline-voters"] == 0
+    later = leader.core.metrics(leader.now + CONFIG.fetch_timeout_ms + 1).named()
+    assert later["number-of-offline-voters"] == 2

@@ -181,7 +181,8 @@ class RaftNode:
     @property
     def metrics(self) -> RaftMetrics | None:
         """What can be measured of the replica as of now; None before the start."""
-        return None if self._driver is None else self._driver.core.metrics
+        driver = self._driver
+        return None if driver is None else driver.core.metrics(driver.now())
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
