@@ -34,10 +34,11 @@ class ScannedBatch(NamedTuple):
 class _Segment:
     """One .log file as far as it was read."""
 
-    __slots__ = ("bases", "batches", "file", "generation", "name", "position")
+    __slots__ = ("base_offset", "bases", "batches", "file", "generation", "name", "position")
 
     def __init__(self, name: str, file: DiskFile) -> None:
         self.name = name
+        self.base_offset = int(name.removesuffix(_SUFFIX))
         self.file = file
         self.generation = file.generation
         self.position = 0
@@ -45,16 +46,8 @@ class _Segment:
         self.bases: list[int] = []
 
     @property
-    def base_offset(self) -> int:
-        return int(self.name.removesuffix(_SUFFIX))
-
-    @property
     def end_offset(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
-
-    @property
-    def is_current(self) -> bool:
-        return self.file.generation == self.generation
 
     def read_on(self) -> int | None:
         """Read what was appended; return the first offset that is new."""
@@ -109,9 +102,9 @@ class LogScan:
         """Look at what changed; return the lowest offset whose record may be another, or None."""
         changed = self._take_names()
         for segment in self._segments:
-            if not segment.is_current:
+            if segment.file.generation != segment.generation:
                 changed = _lower(changed, self._read_again(segment))
-            else:
+            elif len(segment.file.content) > segment.position:
                 changed = _lower(changed, segment.read_on())
         return changed
 
