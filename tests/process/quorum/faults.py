@@ -2,9 +2,11 @@
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from random import Random
 
+from tests.process.quorum.joining import wait_until_it_is_a_voter
 from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.writers import Writers
 
@@ -39,6 +41,16 @@ class Chaos:
         self._writers.wait_for_progress()
         for victim in victims:
             self._quorum.start(victim)
+
+    def lose_disk(self, victims: Sequence[Member]) -> None:
+        """Take the disk of one of them; it comes back with another and joins by itself."""
+        victim = victims[0]
+        self._quorum.kill(victim)
+        self._writers.wait_for_progress()
+        self._quorum.wipe(victim, "--no-initial-controllers")
+        self._quorum.start(victim)
+        # Nobody else may lose what this one has not got back.
+        wait_until_it_is_a_voter(self._quorum, victim, self._writers)
 
     def pause(self, victims: Sequence[Member]) -> None:
         """Let them stand still for a while."""
@@ -87,6 +99,15 @@ class Chaos:
                     delay_s = self._random.uniform(0, DELAY_S_MAX)
                     self._quorum.network.slow(source, destination, delay_s=delay_s)
         self._endure()
+
+    @contextmanager
+    def told_of(self, seed: int) -> Generator[None, None, None]:
+        """Tell, with whatever goes wrong, how to have it again."""
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"KVORUM_SEED={seed}\n" + "\n".join(self.story))
+            raise
 
     def round(self, names: Sequence[str]) -> None:
         """Draw one of the faults with these names and its victims, and live through it."""

@@ -20,17 +20,28 @@ POSITION = re.compile(r"\bposition: \d+")
 
 
 def assert_same_batches(members: Sequence[Member], *, end_offset: int) -> None:
-    """All logs hold the same bytes, from where the last one begins to the end of all."""
+    """All logs hold the same bytes, from where the last one begins to the end that all had.
+
+    What a controller wrote after that, to tell of itself, others may not have.
+    """
     logs = [_batches(member) for member in members]
     start_offset = max(min(log) for log in logs)
-    shared = [{offset: log[offset] for offset in log if offset >= start_offset} for log in logs]
+    shared = [
+        {offset: log[offset] for offset in log if start_offset <= offset < end_offset}
+        for log in logs
+    ]
     for member, log in zip(members, shared, strict=True):
         assert log == shared[0], f"node {member.node_id} has another log"
         assert next(read_batches(log[max(log)])).last_offset + 1 == end_offset
 
 
 def assert_kafka_reads_the_same(
-    tools: ToolRunner, members: Sequence[Member], writers: Writers, *, others: str | None = None
+    tools: ToolRunner,
+    members: Sequence[Member],
+    writers: Writers,
+    *,
+    end_offset: int,
+    others: str | None = None,
 ) -> None:
     """Real kafka-dump-log shows the same for all of them, and every topic once in each.
 
@@ -38,7 +49,7 @@ def assert_kafka_reads_the_same(
     """
     dumps = [_dump(tools, _segments(member)) for member in members]
     start_offset = max(_first_offset(dump) for dump in dumps)
-    shown = [_from(dump, start_offset) for dump in dumps]
+    shown = [_part(dump, start_offset, end_offset) for dump in dumps]
     for member, dump, part in zip(members, dumps, shown, strict=True):
         assert part == shown[0], f"node {member.node_id} has another log"
         before = _dump(tools, _snapshots_before(member, _first_offset(dump)))
@@ -94,8 +105,11 @@ def _first_offset(dump: str) -> int:
     return int(_first_batch(dump)[1])
 
 
-def _from(dump: str, offset: int) -> str:
-    return POSITION.sub("", dump[dump.index(f"baseOffset: {offset} ") :])
+def _part(dump: str, start_offset: int, end_offset: int) -> str:
+    """Return what is said of the batches between two offsets, but for where they are."""
+    start = dump.index(f"baseOffset: {start_offset} ")
+    end = dump.find(f"baseOffset: {end_offset} ")
+    return POSITION.sub("", dump[start:] if end < 0 else dump[start:end])
 
 
 def _assert_topics(dump: str, writers: Writers, others: str | None) -> None:

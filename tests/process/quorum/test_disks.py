@@ -11,6 +11,7 @@ import pytest
 from tests.interop.kafka.tools import ToolRunner
 from tests.process.node_process import KVORUM, Ended
 from tests.process.quorum.broker import register_broker
+from tests.process.quorum.joining import wait_until_it_is_a_voter
 from tests.process.quorum.life import create_at_leader
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.process.quorum.members import Member, Quorum, wait_for
@@ -69,7 +70,7 @@ def _assert_all_is_there(quorum: Quorum, kafka_tools: ToolRunner, writers: Write
     quorum.kill_all_at_once()
     members = list(quorum.members.values())
     assert_same_batches(members, end_offset=end_offset)
-    assert_kafka_reads_the_same(kafka_tools, members, writers, others=LONG)
+    assert_kafka_reads_the_same(kafka_tools, members, writers, end_offset=end_offset, others=LONG)
 
 
 @ROLES
@@ -126,16 +127,6 @@ def _run_tool(quorum: Quorum, replaced: Member, *arguments: str) -> None:
     wait_for(run, f"the leader never gets to {arguments}")
 
 
-def _is_voter(quorum: Quorum, member: Member) -> bool | None:
-    """Tell whether a member is a voter under the directory id that it has now, and has it all."""
-    answer = quorum.leader()
-    if answer is None:
-        return None
-    found = [one for one in answer.current_voters if one.replica_id == member.node_id]
-    is_found = [one.replica_directory_id for one in found] == [member.directory_id]
-    return (is_found and found[0].log_end_offset >= answer.high_watermark) or None
-
-
 def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
     answer = quorum.leader()
     if answer is None:
@@ -166,7 +157,7 @@ def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, lea
         wait_for(lambda: _is_caught_up(quorum, member), "the new disk stays behind")
         own_settings = ["--command-config", str(member.process.properties)]
         _run_tool(quorum, member, *own_settings, "add-controller")
-        _wait_until_it_is_a_voter(quorum, member, writers)
+        wait_until_it_is_a_voter(quorum, member, writers)
         _assert_it_counts(quorum, member, writers)
     _assert_all_is_there(quorum, kafka_tools, writers)
 
@@ -180,17 +171,9 @@ def test_a_lost_disk_joins_by_itself(tmp_path: Path, kafka_tools: ToolRunner) ->
             quorum.kill(member)
             quorum.wipe(member, "--no-initial-controllers")
             quorum.start(member)
-            _wait_until_it_is_a_voter(quorum, member, writers)
+            wait_until_it_is_a_voter(quorum, member, writers)
             _assert_it_counts(quorum, member, writers)
         _assert_all_is_there(quorum, kafka_tools, writers)
-
-
-def _wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -> None:
-    """Wait until the leader counts a member in, and that is committed."""
-    wait_for(lambda: _is_voter(quorum, member), "it is no voter")
-    # What is acknowledged now is behind the new voters in the log.
-    writers.wait_for_progress()
-    wait_for(lambda: _is_voter(quorum, member), "it is no voter any more")
 
 
 def _assert_it_counts(quorum: Quorum, member: Member, writers: Writers) -> None:
