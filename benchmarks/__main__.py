@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import platform
 
-from benchmarks import codec, failover, node_start, soak
+from benchmarks import codec, failover, node_start, quorum_idle, soak
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = ("codec", "node", "failover", "soak")
+PARTS = ("codec", "node", "failover", "quorum", "soak")
 
 
 def main() -> None:
@@ -28,6 +28,8 @@ def main() -> None:
         rows += node_start.rows()
     if arguments.part in (None, "failover"):
         rows += failover.rows()
+    if arguments.part in (None, "quorum"):
+        rows += quorum_idle.rows()
     if arguments.json:
         print(as_json(rows))
         return

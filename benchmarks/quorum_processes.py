@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from benchmarks.node_start import SCRIPT_FLAGS
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
 from tests.process.combined_node import lasting_ports
@@ -22,18 +23,6 @@ CLUSTER_ID = "Zm9yLWJlbmNobWFyay0wMQ"
 HOST = "127.0.0.1"
 STOP_SECONDS_MAX = 30.0
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-HEAP_MB = 256
-# What bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java, the heap's
-# size aside: theirs is 1 GiB, of which an idle controller touches less than this.
-SCRIPT_FLAGS = (
-    f"-Xmx{HEAP_MB}m",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-Djava.awt.headless=true",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ class Row:
     theirs: float
     unit: str
 
+    def shown(self, figure: float) -> str:
+        """Return a figure as wide as its column, with as many digits as make sense."""
+        return f"{figure:>12.{1 if self.ours >= 1 else 2}f}"
+
     @property
     def ratio(self) -> float:
         return self.theirs / self.ours
@@ -24,7 +28,7 @@ class Row:
 def as_text(rows: list[Row]) -> str:
     header = f"{'what':<52} {'kvorum':>12} {'peer':>12}  {'':<4} {'ratio':>8}  beside"
     lines = [
-        f"{row.what:<52} {row.ours:>12.1f} {row.theirs:>12.1f}  {row.unit:<4}"
+        f"{row.what:<52} {row.shown(row.ours)} {row.shown(row.theirs)}  {row.unit:<4}"
         f" {row.ratio:>7.1f}x  {row.peer}"
         for row in rows
     ]

@@ -113,7 +113,7 @@ class Soak:
 
     def _look(self) -> Standing:
         """Ask every node, since only the leader answers; the newest epoch counts."""
-        found = []
+        found: list[Standing] = []
         for address in self._quorum.running.values():
             described = self._client.describe(address)
             if described is not None and described.leader_id >= 0:

@@ -1,0 +1,60 @@
+"""What an idle controller of a quorum of three costs, ours beside real Kafka: processor and memory.
+
+Both quorums run at the same time at default settings, with nobody asking them anything. A node
+counts as much as the costliest of its quorum: the leader, as a rule.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.controller_client import ControllerClient
+from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
+from benchmarks.report import Row
+
+SETTLE_SECONDS = 20.0
+WATCH_SECONDS = 60.0
+
+
+def rows(*, watch_seconds: float = WATCH_SECONDS) -> list[Row]:
+    """Let both settle, then look at what they use."""
+    with ExitStack() as resources:
+        quorums = [_running(program, resources) for program in (kvorum(), kafka())]
+        time.sleep(SETTLE_SECONDS)
+        before = [_used_seconds(quorum) for quorum in quorums]
+        started = time.perf_counter()
+        time.sleep(watch_seconds)
+        passed = time.perf_counter() - started
+        shares = [
+            100 / passed * _most_used(quorum, used)
+            for quorum, used in zip(quorums, before, strict=True)
+        ]
+        resident = [max(quorum.resident_mib(each) for each in quorum.running) for quorum in quorums]
+        for quorum in quorums:
+            quorum.assert_running()
+    peer = quorums[1].program.name
+    return [
+        Row("processor of an idle controller, of one core", peer, shares[0], shares[1], "%"),
+        Row("resident memory of an idle controller", peer, resident[0], resident[1], "MiB"),
+    ]
+
+
+def _running(program: Program, resources: ExitStack) -> QuorumProcesses:
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+    quorum = resources.enter_context(QuorumProcesses(program, folder))
+    client = ControllerClient("idle")
+    client.settled_leader(quorum.running)
+    client.close()
+    return quorum
+
+
+def _most_used(quorum: QuorumProcesses, before: list[float]) -> float:
+    """Return the processor seconds since `before` of the node that used most."""
+    return max(now - then for now, then in zip(_used_seconds(quorum), before, strict=True))
+
+
+def _used_seconds(quorum: QuorumProcesses) -> list[float]:
+    return [quorum.processor_seconds(each) for each in quorum.running]
