@@ -1,0 +1,150 @@
+"""Put the bugs in, one at a time, and see what catches them: ``python -m tests.mutation``.
+
+    --only WORD ...   the bugs with one of these words in their ids or files
+    --new             only bugs that the ledger knows nothing of, or other edits
+    --search          look for a test that catches a bug where the ledger names none
+
+Runs in a copy of the project. The ledger is written after each bug.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+from tests.mutation.catalog import MUTANTS
+from tests.mutation.ledger import Entry, read_ledger, write_ledger
+from tests.mutation.mutant import Kind, Mutant
+from tests.mutation.scratch import NoVerdictError, Scratch, Verdict
+
+_RAFT = (
+    *("tests/unit/raft", "tests/scenarios/test_scenarios.py"),
+    *("tests/scenarios/test_random_runs.py", "tests/unit/node_raft"),
+)
+_NODE_RAFT = tuple(
+    f"tests/unit/node_raft/test_{name}.py"
+    for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
+)
+_SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "server/kvorum/raft/",
+        (*_RAFT, "tests/scenarios/test_random_runs.py", "tests/unit/node_raft"),
+    ),
+    ("server/kvorum/node/raft/", _NODE_RAFT),
+    ("storage/", ("tests/unit/storage", *_NODE_RAFT)),
+    ("server/kvorum/node/snapshot_keeper.py", ("tests/unit/node/test_snapshots.py",)),
+    (
+        "server/kvorum/node/controller_shell.py",
+        ("tests/unit/node_raft/test_controller_shell.py", "tests/unit/node/test_lifecycle.py"),
+    ),
+    (
+        "server/kvorum/node/",
+        (
+            *("tests/unit/node/test_snapshots.py", "tests/unit/node/test_lifecycle.py"),
+            *("tests/unit/node/test_protocol.py", "tests/unit/node/test_cluster.py"),
+        ),
+    ),
+    ("server/", ("tests/unit/controller", "tests/unit/metadata")),
+)
+"""Where to look for a test that catches a bug in a file, likely and fast ones first."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check or find what catches the bugs; return 1 where one is not caught."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("--only", nargs="+", default=[""])
+    parser.add_argument("--new", action="store_true")
+    parser.add_argument("--search", action="store_true")
+    options = parser.parse_args(arguments)
+    ledger = read_ledger()
+    wanted = [
+        mutant
+        for mutant in MUTANTS
+        if any(word in f"{mutant.id} {mutant.edits[0].file}" for word in options.only)
+        and not (options.new and _is_known(mutant, ledger))
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Scratch(Path(folder))
+        for mutant in wanted:
+            entry = _judge(scratch, mutant, ledger, searches=options.search)
+            # Another run may have written meanwhile.
+            write_ledger(_known_bugs() | {mutant.id: entry})
+    return _report(_known_bugs())
+
+
+def _known_bugs() -> dict[str, Entry]:
+    ledger = read_ledger()
+    return {mutant.id: ledger[mutant.id] for mutant in MUTANTS if mutant.id in ledger}
+
+
+def _suite(mutant: Mutant) -> tuple[str, ...]:
+    file = mutant.edits[0].file
+    return next(tests for folder, tests in _SUITES if file.startswith(folder))
+
+
+def _is_known(mutant: Mutant, ledger: dict[str, Entry]) -> bool:
+    entry = ledger.get(mutant.id)
+    return entry is not None and entry.digest == mutant.digest and entry.caught_by is not None
+
+
+def _judge(scratch: Scratch, mutant: Mutant, ledger: dict[str, Entry], *, searches: bool) -> Entry:
+    began = monotonic()
+    known = ledger.get(mutant.id)
+    places: list[tuple[str, ...]] = []
+    if known is not None and known.caught_by is not None:
+        places.append((known.caught_by,))
+    if searches:
+        places.append(_suite(mutant))
+    verdict: Verdict | None = None
+    for tests in places:
+        try:
+            verdict = verdict or _caught_by(scratch, mutant, tests)
+        except NoVerdictError as error:
+            _say(f"{mutant.id}: no verdict: {error}")
+    seconds = round(monotonic() - began, 1)
+    caught_by = None if verdict is None else verdict.test
+    _say(f"{mutant.id}: {caught_by or 'NOT CAUGHT'} ({seconds} s)")
+    return Entry(
+        cause=mutant.cause,
+        breaks=mutant.breaks,
+        kind=mutant.kind.value,
+        digest=mutant.digest,
+        caught_by=caught_by,
+        says="" if verdict is None else verdict.why[:200],
+        seconds=seconds,
+    )
+
+
+def _caught_by(scratch: Scratch, mutant: Mutant, tests: Sequence[str]) -> Verdict | None:
+    """Return the verdict of the first test that fails with the bug, and not without it."""
+    while True:
+        with scratch.mutated(mutant):
+            verdict = scratch.run(tests)
+        if verdict.has_passed:
+            return None
+        if scratch.is_healthy(verdict.test):
+            return verdict
+
+
+def _report(ledger: dict[str, Entry]) -> int:
+    missed = [bug_id for bug_id, entry in ledger.items() if entry.caught_by is None]
+    safety = [entry for entry in ledger.values() if entry.kind == Kind.SAFETY.value]
+    caught = sum(entry.caught_by is not None for entry in safety)
+    _say(
+        f"{len(ledger) - len(missed)} of {len(ledger)} bugs are caught, "
+        f"{caught} of {len(safety)} that endanger safety; missed: {', '.join(missed) or 'none'}"
+    )
+    return int(bool(missed))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

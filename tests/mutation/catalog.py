@@ -1,0 +1,20 @@
+"""All bugs that are put in."""
+
+from __future__ import annotations
+
+from tests.mutation import (
+    bugs_controller,
+    bugs_elections,
+    bugs_replication,
+    bugs_storage,
+    bugs_voters,
+)
+from tests.mutation.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    *bugs_elections.MUTANTS,
+    *bugs_replication.MUTANTS,
+    *bugs_voters.MUTANTS,
+    *bugs_storage.MUTANTS,
+    *bugs_controller.MUTANTS,
+)
