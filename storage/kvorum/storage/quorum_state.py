@@ -1,25 +1,40 @@
 """The quorum-state file: what a replica promised in its epoch, across restarts.
 
-One line of JSON, byte for byte as Kafka writes it. Version 0 belongs to kraft.version 0 and names
-the voters, version 1 to kraft.version 1 and names the voted directory instead. The file decides
-who may win an election, so it is never guessed: unreadable or unknown stops the node.
+One line of JSON as Kafka writes it. Version 0 belongs to kraft.version 0 and names the voters,
+version 1 to kraft.version 1 and names the voted directory instead. The file decides who may win an
+election, so it is never guessed: unreadable or unknown stops the node.
+
+Behind Kafka's keys stands one more, which Kafka does not look at: the checksum of the line without
+it. A flipped bit may make another digit of a digit; believing that epoch or vote, a node could vote
+twice. Where the key is missing, because Kafka wrote the file, there is nothing to check.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from kvorum.storage.errors import CorruptFileError, UnknownVersionError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 QUORUM_STATE_FILE = "quorum-state"
 VERSION_MAX = 1
 _NO_NODE = -1
 _INT32_LIMIT = 2**31
+CHECKSUM_KEY = "kvorumChecksum"
+_CHECKSUM = re.compile(rb',"kvorumChecksum":"([0-9a-f]{8})"\}\Z')
+_KEYS = (
+    frozenset({"clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset"})
+    | {"currentVoters", "data_version", CHECKSUM_KEY},
+    frozenset({"leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "data_version"})
+    | {CHECKSUM_KEY},
+)
+"""The keys of each version."""
 _ADVICE = (
     "Restore the file. Without it the node may vote twice in one epoch: do not just remove it, "
     "unless the whole directory is emptied and the node joins the quorum anew"
@@ -61,11 +76,17 @@ class QuorumStateFile:
 
         Returns only once it would survive a power cut: before that, no vote may be answered.
         """
-        replace_durably(self._files, self.path, encode_quorum_state(state, version))
+        data = with_checksum(encode_quorum_state(state, version))
+        replace_durably(self._files, self.path, data)
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Return the line of a state with its checksum added as the last key."""
+    return data[:-1] + b',"%s":"%08x"}' % (CHECKSUM_KEY.encode(), crc32c(data))
 
 
 def encode_quorum_state(state: QuorumState, version: int) -> bytes:
-    """Return the file's bytes in the format of `version`."""
+    """Return Kafka's line for a state in the format of `version`."""
     leader_id = _NO_NODE if state.leader_id is None else state.leader_id
     voted_id = _NO_NODE if state.voted_id is None else state.voted_id
     fields: dict[str, object]
@@ -106,6 +127,7 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
             file=file,
             advice="The file is from a newer release: run that one",
         )
+    _demand_intact(data, fields, version, file)
     leader_id = _whole_number(fields, "leaderId", file)
     voted_id = _whole_number(fields, "votedId", file)
     directory_id = _directory_id(fields, file) if version > 0 else ZERO_UUID
@@ -116,6 +138,21 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
         voted_directory_id=None if directory_id == ZERO_UUID else directory_id,
         voters=_voters(fields, file) if version == 0 else (),
     )
+
+
+def _demand_intact(data: bytes, fields: dict[str, object], version: int, file: Path) -> None:
+    """Raise CorruptFileError where the checksum is wrong, or a key is there that nobody writes.
+
+    Among those is the key of the checksum itself, if that is what has changed.
+    """
+    unknown = sorted(fields.keys() - _KEYS[version])
+    if unknown:
+        raise _corrupt(f"version {version} has no {unknown[0]}", file)
+    if CHECKSUM_KEY not in fields:
+        return
+    found = _CHECKSUM.search(data)
+    if found is None or crc32c(data[: found.start()] + b"}") != int(found.group(1), 16):
+        raise _corrupt("its checksum does not match", file)
 
 
 def _json_object(data: bytes, file: Path) -> dict[str, object]:

@@ -36,6 +36,7 @@ async def test_it_leads_at_once_and_commits(lab: Lab) -> None:
     await replica.stop()
     assert replica.listener.epochs_lost == [1]
     state = json.loads((replica.directory / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert state.pop("kvorumChecksum")
     assert state == {
         "clusterId": "",
         "leaderId": 1,
@@ -165,6 +166,7 @@ async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_an
     # The record of epoch 2 was written, the process died before its first batch was.
     state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
     state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
     state_file.write_text(json.dumps({**state, "leaderEpoch": 2}))
     await replica.start()
     await replica.until_leading()
@@ -180,6 +182,7 @@ async def test_a_candidate_that_crashed_keeps_its_vote(lab: Lab) -> None:
     await replica.stop()
     state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
     state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
     state_file.write_text(json.dumps({**state, "leaderId": -1, "leaderEpoch": 5, "votedId": 1}))
     await replica.start()
     await replica.until_leading()
@@ -194,6 +197,7 @@ async def test_a_former_voters_directory_serves_an_observer(lab: Lab) -> None:
     await replica.stop()
     state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
     state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
     state_file.write_text(json.dumps({**state, "votedId": 1}))
     replica.can_vote = False
     await replica.start()

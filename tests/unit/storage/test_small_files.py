@@ -102,6 +102,34 @@ def test_a_broken_quorum_state_is_never_read_as_none(tmp_path: Path, data: bytes
     assert "vote twice" in caught.value.advice
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_flipped_bit_of_a_quorum_state_is_believed(tmp_path: Path, version: int) -> None:
+    file = QuorumStateFile(tmp_path, FILES)
+    state = QuorumState(
+        leader_epoch=10, voted_id=2, voted_directory_id=bytes(range(16)), voters=(1, 2)
+    )
+    file.write(state, version=version)
+    data = bytearray((tmp_path / "quorum-state").read_bytes())
+    whole = decode_quorum_state(bytes(data), file.path)
+    for place in range(len(data) * 8):
+        data[place // 8] ^= 1 << place % 8
+        with pytest.raises((CorruptFileError, UnknownVersionError)):
+            decode_quorum_state(bytes(data), file.path)
+        data[place // 8] ^= 1 << place % 8
+    assert decode_quorum_state(bytes(data), file.path) == whole
+
+
+def test_a_quorum_state_that_kafka_wrote_has_no_checksum(tmp_path: Path) -> None:
+    (tmp_path / "quorum-state").write_bytes(VERSION_1)
+    file = QuorumStateFile(tmp_path, FILES)
+    state = file.read()
+    assert state is not None
+    file.write(state, version=1)
+    written = file.path.read_bytes()
+    assert written.startswith(VERSION_1[:-1] + b',"kvorumChecksum":"')
+    assert file.read() == state
+
+
 @pytest.mark.parametrize("version", [-1, 2, 7])
 def test_a_quorum_state_of_an_unknown_version_is_refused(tmp_path: Path, version: int) -> None:
     data = VERSION_1.replace(b'version":1', b'version":%d' % version)
