@@ -29,7 +29,7 @@ class Timeliness:
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        # By leader, process and epoch: when which voter last fetched, and since when it leads or runs on.
+        # By leader, process and epoch: when which voter last fetched, and since when it leads.
         self._fetches: dict[_Place, dict[int, float]] = {}
         self._leading_since: dict[_Place, float] = {}
         self._voters: dict[_Place, VoterSet] = {}
