@@ -232,15 +232,14 @@ def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
     if log.durable_end_offset < log.end_offset:
         # A fetch would tell the leader that these records are stored.
         return
-    if download is not None:
-        if not download.is_complete:
-            _fetch_part(replica, now, role)
-        return
     leader = replica.leader_destination()
     if leader is None or role.is_leader_silent or replica.peers.is_backing_off(leader.id):
+        # Also in the middle of a snapshot: its leader may be gone for good, and another lead.
         _fetch_from_anyone(replica, now)
-    else:
+    elif download is None:
         _send_if_ready(replica, now, leader, _fetch_request(replica))
+    elif not download.is_complete:
+        _fetch_part(replica, now, role)
 
 
 def _report(replica: Replica, now: float, role: Follower) -> bool:

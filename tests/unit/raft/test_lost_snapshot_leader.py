@@ -1,0 +1,90 @@
+"""A snapshot half fetched, and the leader that it comes from gone for good."""
+
+from __future__ import annotations
+
+from random import Random
+
+from kvorum.raft import (
+    Destination,
+    Endpoint,
+    Identity,
+    LogView,
+    OffsetAndEpoch,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VoterSet,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.basics import ElectionRecord
+
+LISTENER = "CONTROLLER"
+LEADER = msg.KnownLeader(4, 2)
+
+
+def observer() -> RaftCore:
+    """Return an observer with an empty log."""
+    voters = VoterSet.of(
+        Voter(ReplicaKey(i), (Endpoint(LISTENER, "host", 9000 + i),)) for i in (2, 3)
+    )
+    return RaftCore(
+        Identity(
+            key=ReplicaKey(1, b"\x01" * 16),
+            endpoints=(),
+            listener_name=LISTENER,
+            can_vote=False,
+            bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
+        ),
+        config=RaftConfig(),
+        log=LogView(),
+        history=VoterHistory(static=voters),
+        random=Random(1),
+    )
+
+
+def only_send(effects: fx.Effects) -> fx.Send:
+    (send,) = (one for one in (*effects.at_once, *effects.after_write) if isinstance(one, fx.Send))
+    return send
+
+
+def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_ever() -> None:
+    core = observer()
+    fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
+    snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
+    asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
+    now, fetched_from = 1.0, set[int]()
+    while now < 3_000:
+        if isinstance(asked.request, msg.FetchRequest):
+            fetched_from.add(asked.destination.id)
+        failed = core.receive_response(
+            now, number=asked.number, response=msg.RequestFailed("nobody listens")
+        )
+        sends = [one for one in failed.at_once if isinstance(one, fx.Send)]
+        while not sends:
+            now = core.next_deadline
+            sends = [one for one in core.tick(now).at_once if isinstance(one, fx.Send)]
+        asked = sends[0]
+    assert fetched_from == {2, 3}
+
+
+def test_the_rest_of_the_snapshot_is_fetched_where_the_leader_comes_back() -> None:
+    core = observer()
+    fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
+    snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
+    asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
+    part = msg.FetchSnapshotResponse(
+        msg.Error.NONE, LEADER, OffsetAndEpoch(15, 4), position=0, size=20, part_size=8
+    )
+    asked = only_send(core.receive_response(2.0, number=asked.number, response=part))
+    other = only_send(
+        core.receive_response(3.0, number=asked.number, response=msg.RequestFailed("lost"))
+    )
+    assert isinstance(other.request, msg.FetchRequest)
+    refused = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, LEADER)
+    core.receive_response(4.0, number=other.number, response=refused)
+    again = only_send(core.tick(core.next_deadline))
+    assert isinstance(again.request, msg.FetchSnapshotRequest)
+    assert (again.destination.id, again.request.position) == (2, 8)
