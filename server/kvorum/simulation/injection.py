@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kvorum.simulation.budget import may_damage, replace_disk
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.faults import Fault
+from kvorum.simulation.faults import KINDS, Fault
 from kvorum.simulation.network_faults import NetworkFaults
+from kvorum.simulation.node import SYNC_OF_MUCH
 from kvorum.simulation.operator import Operator
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
 _SUCH_CALLS_MAX = 6
-_CRASHING_OPERATIONS = ("sync", "sync", "sync directory", "rename", "write", "truncate", "create")
+_CRASHING_OPERATIONS = (
+    *(SYNC_OF_MUCH, SYNC_OF_MUCH, "sync", "sync directory"),
+    *("rename", "write", "truncate", "create"),
+)
 _SENDS_MAX = 12
 _DRIFT_MAX = 0.1
 _JUMP_MS_MAX = 30_000
@@ -56,6 +60,7 @@ class Injector:
 
     def strike(self, fault: Fault) -> None:
         """Let a fault happen."""
+        self._world.trace.say(f"fault: {fault.kind}, {KINDS[fault.kind]}")
         self._strikes[fault.kind](fault, Random(fault.seed))  # noqa: S311 - to be repeatable is its use
 
     def heal(self) -> None:
@@ -86,6 +91,8 @@ class Injector:
         at_disk = random.random() < 0.8
         operation = random.choice(_CRASHING_OPERATIONS) if random.random() < 0.7 else None
         count_max = _CALLS_MAX if operation is None else _SUCH_CALLS_MAX
+        if operation == SYNC_OF_MUCH:
+            count_max = 1
         self._target(fault).set_crash_point(
             disk_calls=random.randrange(count_max) if at_disk else None,
             operation=operation,

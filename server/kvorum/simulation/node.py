@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 LISTENER = "CONTROLLER"
 PORT = 9093
 FAILURE_RESTART_MS = 3_000.0
+SYNC_OF_MUCH = "sync of much"
+"""A sync of a file that has at least `MUCH_BYTES` to lose, so that a write can be torn."""
+MUCH_BYTES = 1_024
 
 
 class Part(Enum):
@@ -329,12 +332,20 @@ class SimulatedNode:
     def _before_call(self, operation: str, path: Path) -> None:
         if self.calls_until_crash is None:
             return
-        if self.crashing_operation not in {None, operation}:
+        if not self._is_crashing_operation(operation, path):
             return
         self.calls_until_crash -= 1
         if self.calls_until_crash < 0:
             self.world.trace.say(f"{self.node_id} crashes before: {operation} {path.name}")
             raise CrashedError(f"before {operation}")
+
+    def _is_crashing_operation(self, operation: str, path: Path) -> bool:
+        if self.crashing_operation != SYNC_OF_MUCH:
+            return self.crashing_operation in {None, operation}
+        file = self.disk.directory_at(path.parent).names.get(path.name)
+        if operation != "sync" or file is None:
+            return False
+        return len(file.content) - file.durable_size >= MUCH_BYTES
 
     def _note(self, fault: DiskFault, text: str) -> None:
         self.world.count(fault.value)
