@@ -18,6 +18,7 @@ from benchmarks.controller_client import ControllerClient
 from benchmarks.quorum_processes import QuorumProcesses, kvorum
 
 LOOK_SECONDS = 5.0
+STEP_SECONDS = 0.1
 SETTLE_SECONDS = 5.0
 WRITERS = 4
 TOPICS_PER_DELETION = 50
@@ -51,12 +52,15 @@ class Soak:
     def watch(self, minutes: float, what: str) -> None:
         """Look at the quorum for so long; raises SpuriousElectionError."""
         started, used_before = time.monotonic(), self._used_seconds()
+        longest_stall = 0.0
         while time.monotonic() - started < 60 * minutes:
-            time.sleep(LOOK_SECONDS)
+            longest_stall = max(longest_stall, _sleep_and_measure_stalls(LOOK_SECONDS))
             self._quorum.assert_running()
             standing = self._look()
             if standing != self._standing:
-                raise SpuriousElectionError(self._story(standing))
+                after = (time.monotonic() - started) / 60
+                stalls = f"{what}, after {after:.1f} minutes; longest stall {longest_stall:.2f} s"
+                raise SpuriousElectionError(f"{stalls}: {self._story(standing)}")
         seconds = time.monotonic() - started
         shares = [
             f"{100 * (used - before) / seconds:.2f} %"
@@ -65,6 +69,7 @@ class Soak:
         resident = [f"{self._quorum.resident_mib(each):.0f} MiB" for each in self._quorum.running]
         print(f"{what}: {seconds / 60:.1f} minutes without an election, {self._standing}")
         print(f"  processor: {', '.join(shares)} of a core; resident: {', '.join(resident)}")
+        print(f"  the machine kept this watcher itself waiting for {longest_stall:.2f} s at most")
         sys.stdout.flush()
 
     def watch_under_load(self, minutes: float) -> None:
@@ -129,6 +134,19 @@ class Soak:
             said = self._quorum.output_of(node_id).read_text()[-OUTPUT_SHOWN_BYTES:]
             lines.append(f"node {node_id}:\n{said}")
         return "\n".join(lines)
+
+
+def _sleep_and_measure_stalls(seconds: float) -> float:
+    """Sleep in short steps; return by how much the longest of them was too long.
+
+    Where that comes near the fetch timeout, the machine was too busy for any node to live on it.
+    """
+    until = time.monotonic() + seconds
+    longest = 0.0
+    while (before := time.monotonic()) < until:
+        time.sleep(STEP_SECONDS)
+        longest = max(longest, time.monotonic() - before - STEP_SECONDS)
+    return longest
 
 
 def run(*, idle_minutes: float, load_minutes: float) -> None:
