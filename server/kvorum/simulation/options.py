@@ -10,6 +10,10 @@ from kvorum.raft.config import RaftConfig
 from kvorum.simulation.versions import Release
 from kvorum.storage.log_config import LogConfig
 
+_LIVENESS_MS_MIN = 36_000
+"""As long as a leader may take to be found and everyone to catch up, and a while of calm."""
+_SAFETY_MS_MIN = 10_000
+
 
 class QuorumKind(Enum):
     """How the voters of a world are known."""
@@ -64,13 +68,13 @@ class Options:
 
 
 def draw_options(random: Random, *, duration_ms: int) -> Options:
-    """Draw the options of a world that lasts so long."""
+    """Draw the options of a world that lasts so long, but no shorter than both phases need."""
     kind = random.choices(list(QuorumKind), weights=(4, 2, 5))[0]
     voter_count = random.choices(range(1, 8), weights=(2, 2, 14, 2, 4, 1, 1))[0]
     spare_count = random.choice((0, 1, 1, 2)) if kind is QuorumKind.DYNAMIC else 0
     observer_count = random.choices(range(6), weights=(10, 5, 2, 1, 1, 1))[0]
     node_count = voter_count + spare_count + observer_count
-    liveness_ms = duration_ms * 3 // 10
+    liveness_ms = max(duration_ms * 3 // 10, _LIVENESS_MS_MIN)
     return Options(
         kind=kind,
         voter_count=voter_count,
@@ -85,7 +89,7 @@ def draw_options(random: Random, *, duration_ms: int) -> Options:
         client_count=random.randint(1, 3),
         think_ms=random.choice((600, 1_500, 4_000)),
         operator_ms=random.choice((3_000, 8_000, 15_000)),
-        safety_ms=duration_ms - liveness_ms,
+        safety_ms=max(duration_ms - liveness_ms, _SAFETY_MS_MIN),
         liveness_ms=liveness_ms,
     )
 

@@ -1,0 +1,138 @@
+"""The parts that a simulated world is put together from: time, clocks, paths, plans."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kvorum.simulation.clock import NodeClock
+from kvorum.simulation.events import Events
+from kvorum.simulation.faults import KINDS, draw_plan
+from kvorum.simulation.network import Network
+from kvorum.simulation.options import draw_options
+from kvorum.simulation.trace import Trace
+from kvorum.simulation.world import World
+
+DURATION_MS = 20_000
+
+
+def run_all(events: Events, until_ms: float) -> None:
+    while (callback := events.take_next(until_ms)) is not None:
+        callback()
+
+
+def test_events_come_in_order_of_time_and_of_planning() -> None:
+    events, heard = Events(), list[str]()
+    events.after(2, lambda: heard.append("late"))
+    events.after(1, lambda: heard.append("first"))
+    events.after(1, lambda: heard.append("second"))
+    events.after(1, lambda: heard.append("never")).cancel()
+    run_all(events, 1.5)
+    assert heard == ["first", "second"]
+    assert events.now_ms == 1.5
+    run_all(events, 10)
+    assert heard == ["first", "second", "late"]
+
+
+def test_a_clock_that_drifts_knows_when_it_shows_a_time() -> None:
+    events = Events()
+    clock = NodeClock(events)
+    run_all(events, 1_000)
+    clock.set_drift(0.1)
+    run_all(events, 2_000)
+    assert clock.monotonic_ms() == pytest.approx(2_100)
+    assert clock.world_ms(2_100) == pytest.approx(2_000)
+
+
+def test_the_calendar_may_go_back_where_the_clock_does_not() -> None:
+    events = Events()
+    clock = NodeClock(events)
+    before, wall_before = clock.monotonic_ms(), clock.wall_ms()
+    clock.jump_wall(-30_000)
+    assert clock.wall_ms() == wall_before - 30_000
+    assert clock.monotonic_ms() == before
+
+
+def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> None:
+    events, heard = Events(), list[str]()
+    network = Network(events, Random(1))
+    network.carry(1, 2, lambda: heard.append("on its way"))
+    network.cut(1, 2)
+    network.carry(1, 2, lambda: heard.append("too late"))
+    network.carry(2, 1, lambda: heard.append("back"))
+    run_all(events, 100)
+    assert heard == ["back"]
+    network.heal(1, 2)
+    network.carry(1, 2, lambda: heard.append("healed"))
+    run_all(events, 200)
+    assert heard == ["back", "healed"]
+
+
+def test_a_clogged_path_gives_everything_at_once() -> None:
+    events, heard = Events(), list[float]()
+    network = Network(events, Random(1))
+    network.clog(1, 2)
+    for _ in range(3):
+        network.carry(1, 2, lambda: heard.append(events.now_ms))
+    run_all(events, 500)
+    assert heard == []
+    network.unclog(1, 2)
+    run_all(events, 1_000)
+    assert heard == [500.0] * 3
+
+
+def test_loss_and_doubling_are_told_each_time() -> None:
+    events, noted, heard = Events(), list[str](), list[str]()
+    network = Network(events, Random(1), note=noted.append)
+    network.path(1, 2).loss = 1.0
+    network.path(2, 1).duplication = 1.0
+    network.carry(1, 2, lambda: heard.append("lost"))
+    network.carry(2, 1, lambda: heard.append("doubled"))
+    run_all(events, 100)
+    assert heard == ["doubled", "doubled"]
+    assert noted == ["F1", "F2"]
+
+
+def test_some_plan_has_each_kind_that_is_planned() -> None:
+    planned = set[str]()
+    for seed in range(200):
+        options = draw_options(Random(f"{seed}/options"), duration_ms=DURATION_MS)
+        planned |= {fault.kind for fault in draw_plan(Random(f"{seed}/plan"), options)}
+    # Those two come of power cuts.
+    assert set(KINDS) - planned == {"F13", "F14"}
+
+
+def test_a_world_without_its_faults_is_the_same_world() -> None:
+    with_faults, without = (World(5, duration_ms=DURATION_MS, plan=plan) for plan in (None, ()))
+    assert with_faults.options == without.options
+    assert with_faults.cluster_id == without.cluster_id
+    assert [one.directory_id for one in with_faults.nodes.values()] == [
+        one.directory_id for one in without.nodes.values()
+    ]
+
+
+def test_a_world_without_faults_is_calm_and_repeats_itself() -> None:
+    digests = set[str]()
+    for _ in range(2):
+        world = World(7, duration_ms=DURATION_MS, plan=())
+        world.run()
+        assert world.properties.elections.epoch_count == 1
+        assert world.properties.ledger.acknowledged_count > 0
+        digests.add(world.trace.digest)
+    assert len(digests) == 1
+
+
+def test_a_trace_that_is_not_kept_has_the_same_digest() -> None:
+    kept, forgotten = (Trace(lambda: 1.0, is_kept=is_kept) for is_kept in (True, False))
+    for trace in (kept, forgotten):
+        trace.say("something")
+        trace.mix("1>2", b"frame")
+        trace.add("for readers only")
+    assert kept.digest == forgotten.digest
+    assert [line.strip() for line in kept.lines] == [
+        "0.0010  something",
+        "0.0010  for readers only",
+    ]
+    assert forgotten.lines == []
+    assert Trace(lambda: 1.0, is_kept=False).digest != kept.digest
