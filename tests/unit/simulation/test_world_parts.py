@@ -135,4 +135,6 @@ def test_a_trace_that_is_not_kept_has_the_same_digest() -> None:
         "0.0010  for readers only",
     ]
     assert forgotten.lines == []
-    assert Trace(lambda: 1.0, is_kept=False).digest != kept.digest
+    forgotten.mix("1>2", b"another frame")
+    kept.mix("1>2", b"a frame like none before")
+    assert kept.digest != forgotten.digest
