@@ -6,9 +6,11 @@ import os
 import secrets
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
+from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.run import run_seed
 
 FIXED_SEEDS = range(1, 16)
@@ -42,3 +44,15 @@ def test_a_world_repeats_itself_in_another_process(seed: int) -> None:
         check=True,
     )
     assert done.stdout.strip() == here.digest
+
+
+def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
+    """A property that nothing exercises would hold whatever happens."""
+    checks: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for seed in range(20, 28):
+        result = run_seed(seed, duration_ms=60_000)
+        checks.update(result.checks)
+        faults.update(kind for kind, count in result.faults.items() if count)
+    assert [one.id for one in ALL if not checks[one.id]] == []
+    assert len(faults) >= 16
