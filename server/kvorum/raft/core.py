@@ -245,6 +245,15 @@ class RaftCore:
         """Note that old records and snapshots were given up; `snapshots` are what is left."""
         self._replica.log.start_moved(start_offset, snapshots)
 
+    def stood_still(self, duration_ms: float) -> None:
+        """Note that the process could not run for so long, and so could not hear its leader.
+
+        A leader that is known to be gone is not waited for any longer on that account.
+        """
+        role = self._replica.role
+        if isinstance(role, Follower) and not role.is_leader_gone:
+            role.fetch_deadline += duration_ms
+
     def resign(self, now: float, *, epoch: int) -> Effects:
         """Give up the leadership of `epoch`, if the replica still has it."""
         role = self._replica.role

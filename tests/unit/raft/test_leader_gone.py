@@ -236,6 +236,23 @@ def test_letting_pass_does_not_hold_up_a_round_that_is_lost() -> None:
     assert one.role_name() is RoleName.CANDIDATE
 
 
+def test_a_process_that_stood_still_does_not_blame_its_leader() -> None:
+    one = follower(2)
+    one.core.stood_still(1500)
+    roles: list[RoleName] = []
+    for delay_ms in (CONFIG.fetch_timeout_ms, 1499, 1):
+        one.advance(delay_ms)
+        roles.append(one.core.role.name)
+    assert roles == [RoleName.FOLLOWER, RoleName.FOLLOWER, RoleName.PROSPECTIVE]
+
+
+def test_a_leader_that_is_gone_is_not_waited_for_because_of_that() -> None:
+    one = follower(2)
+    one.respond(GONE)
+    one.core.stood_still(1500)
+    assert one.until_campaign() < CONFIG.succession_step_ms
+
+
 def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
     waits: set[float] = set()
     for seed in range(10):

@@ -25,6 +25,7 @@ from kvorum.node.raft.peer_links import PeerLinks
 from kvorum.node.raft.runtime import AsyncioRuntime
 from kvorum.node.raft.settings import Address, Clock, RaftSettings
 from kvorum.node.raft.snapshot_files import write_snapshot
+from kvorum.node.raft.stalls import StallWatch
 from kvorum.raft import (
     KRaftVersionUpgradeError,
     NotLeadingError,
@@ -44,6 +45,8 @@ _LOG = logging.getLogger(__name__)
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """As Kafka's: no batch of the metadata log is bigger."""
 CLEANING_INTERVAL_MS = 60_000
+TOLD_STALL_MS_MIN = 1000
+"""Shorter ones do no harm, and come often where a machine is busy."""
 
 
 class RaftNode:
@@ -73,6 +76,7 @@ class RaftNode:
         self._links: PeerLinks | None = None
         self._shutdown_complete = asyncio.Event()
         self._cleaning: asyncio.Task[None] | None = None
+        self._stalls: StallWatch | None = None
         self._is_closed = False
 
     async def start(self) -> None:
@@ -106,6 +110,7 @@ class RaftNode:
         driver.on_shutdown_complete = self._shutdown_complete.set
         self._driver, self._runtime = driver, runtime
         driver.begin(effects)
+        self._stalls = StallWatch(self._note_stall)
         self._cleaning = asyncio.create_task(self._clean_now_and_then())
 
     def _connect(self, on_result: Callable[[int, PeerResult], None]) -> PeerLinks:
@@ -128,6 +133,8 @@ class RaftNode:
         driver, runtime = self._driver, self._runtime
         if driver is None or runtime is None:
             return
+        if self._stalls is not None:
+            self._stalls.stop()
         if self._cleaning is not None:
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
@@ -142,6 +149,13 @@ class RaftNode:
         await runtime.join()
         driver.leave()
         await runtime.close(driver.log.close)
+
+    def _note_stall(self, duration_ms: float) -> None:
+        """Do not blame the leader for what this process could not hear."""
+        if self._driver is not None and not self._driver.is_stopped:
+            if duration_ms >= TOLD_STALL_MS_MIN:
+                _LOG.info("The process stood still for %d ms", duration_ms)
+            self._driver.core.stood_still(duration_ms)
 
     @property
     def epoch(self) -> int:

@@ -1,0 +1,39 @@
+"""A process that stood still notices that, before anything that ran out meanwhile is acted on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from kvorum.node.raft.stalls import BEAT_MS, StallWatch
+
+pytestmark = pytest.mark.asyncio
+STALL_SECONDS = 0.5
+
+
+async def test_a_stall_is_told_before_the_timers_that_ran_out_in_it() -> None:
+    told: list[object] = []
+    over = asyncio.Event()
+    watch = StallWatch(told.append)
+    loop = asyncio.get_running_loop()
+    loop.call_later(STALL_SECONDS / 2, told.append, "a timer")
+    loop.call_later(STALL_SECONDS, over.set)
+    # What the test is about: nothing of this process runs meanwhile.
+    time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as said
+    await over.wait()
+    watch.stop()
+    stall_ms, *rest = told
+    assert isinstance(stall_ms, float)
+    assert stall_ms >= STALL_SECONDS * 1000 - BEAT_MS - 1
+    assert rest[0] == "a timer"
+
+
+async def test_nothing_is_told_after_the_end() -> None:
+    told: list[float] = []
+    watch = StallWatch(told.append)
+    watch.stop()
+    time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as above
+    await asyncio.sleep(0.01)
+    assert told == []
