@@ -15,6 +15,7 @@ from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from kvorum.wire.primitives import Message
 
 # Clocks may be a tenth too slow, and a turn of a node takes some milliseconds.
@@ -41,13 +42,14 @@ class Timeliness:
         node_id = memory.node.node_id
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
             self._changes[id(request)] = (node_id, now_ms, type(request).__name__)
-        elif isinstance(request, FetchRequest | FetchSnapshotRequest):
+        elif isinstance(request, FetchRequest | FetchSnapshotRequest | UpdateRaftVoterRequest):
             asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
-            replica = (
-                asked.replica
-                if isinstance(asked, core.FetchRequest | core.FetchSnapshotRequest)
-                else None
-            )
+            replica = None
+            if isinstance(asked, core.FetchRequest | core.FetchSnapshotRequest):
+                replica = asked.replica
+            elif isinstance(asked, core.UpdateRaftVoterRequest):
+                # Who tells about itself is there, as in a real quorum.
+                replica = asked.voter
             if replica is not None and memory.node.core is not None:
                 place = (node_id, memory.node.start_count, memory.node.core.role.epoch)
                 self._fetches.setdefault(place, {})[replica.id] = now_ms
