@@ -11,6 +11,9 @@ it is exact, because the operating system keeps what was written. After a power 
 behind, never run ahead: it is a lower bound. Before a truncation it is replaced, durably, by a
 lower one.
 
+One case is left in which damage is not told from a torn tail: a power cut has taken the last word
+about the very last batch, and before the next start a bit of that batch flips.
+
 Kafka knows nothing of the file and leaves it alone. Where it is missing, because Kafka wrote the
 directory, recovery goes by the bytes alone and is the stricter for it.
 """

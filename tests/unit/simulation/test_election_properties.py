@@ -176,6 +176,7 @@ def test_p21_a_start_without_what_was_durable() -> None:
     quorum[1].append(b"b")
     quorum[1].follow(1, 2)
     quorum[1].look()
+    quorum.properties.node_starts(quorum[1])
     view = quorum[1].own_core.shown_log
     view.end_offset = view.durable_end_offset = 1
     with _broken("P21"):

@@ -12,6 +12,7 @@ from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.log_scan import LogScan
 from kvorum.storage.errors import StorageError
+from kvorum.storage.flushed_offset import FlushedOffsetFile
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
@@ -70,6 +71,8 @@ class NodeMemory:
         # The highest that the node knew: in this process, and ever.
         self.process_high_watermark: int | None = None
         self.high_watermark = 0
+        # How far the log must reach after the start that comes next.
+        self.promise = 0
         # How far the log was said to be durable, and how far it was compared with the others.
         self.durable_offset = 0
         self.verified_offset = 0
@@ -85,6 +88,21 @@ class NodeMemory:
     def name(self) -> str:
         """The node as messages name it."""
         return f"node {self.node.node_id}"
+
+    def promised_offset(self) -> int:
+        """Return how far a log must reach when it is opened, or be refused.
+
+        That is what was durable; but once a power cut has lost the last words about that, a flipped
+        bit in the last batch cannot be told from a batch that was never wholly written.
+        """
+        if not self.is_log_damaged:
+            return self.durable_offset
+        directory = self.node.settings.directory
+        try:
+            known = FlushedOffsetFile(directory, self.node.disk.inspect()).read()
+        except StorageError:
+            return 0
+        return min(self.durable_offset, known or 0)
 
     @property
     def is_damaged(self) -> bool:

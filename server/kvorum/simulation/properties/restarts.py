@@ -83,9 +83,9 @@ class Restarts:
         if core is None:
             return
         log, stored = core.log, memory.election
-        is_there = log.end_offset >= memory.durable_offset or log.start_offset == log.end_offset
+        is_there = log.end_offset >= memory.promise or log.start_offset == log.end_offset
         text = f"{memory.name} starts with a log to {log.end_offset}; "
-        text += f"{memory.durable_offset} was durable"
+        text += f"{memory.promise} was durable"
         self._checks.demand(P21, text, holds=is_there)
         text = f"{memory.name} starts in epoch {core.role.epoch} and had stored {stored}"
         self._checks.demand(P21, text, holds=core.role.epoch >= stored.epoch)

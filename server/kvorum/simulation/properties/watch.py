@@ -86,6 +86,7 @@ class Properties:
         """Look at the disk of a node that is about to start; no process runs."""
         memory = self.memory_of(node)
         self._look_at_log(memory)
+        memory.promise = memory.promised_offset()
         if not memory.is_log_damaged:
             self.shared.commit(memory, memory.high_watermark)
         self._restarts.rehearse(memory)
