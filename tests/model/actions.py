@@ -23,6 +23,7 @@ from tests.model.state import (
     Request,
     Spent,
     State,
+    bit,
     is_majority,
     may_stand,
     voters_of,
@@ -81,13 +82,15 @@ def steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
 
 
 def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
-    for own in range(len(state.nodes)):
+    living = [own for own in range(len(state.nodes)) if not state.dead >> own & 1]
+    for own in living:
         yield from _timers(design, bounds, state, own)
         yield from _elected(design, bounds, state, own)
         yield from _log_of_leader(design, bounds, state, own)
         yield from _disk(design, bounds, state, own)
         for request in network.requests(design, state, own):
-            yield from _asked(design, bounds, state, request)
+            if request.receiver in living:
+                yield from _asked(design, bounds, state, request)
     for message in state.network:
         yield from _arrived(design, bounds, state, message)
 
@@ -95,7 +98,10 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
 def _timers(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
     """Timers run out whenever they like: there is no clock in the model."""
     node = state.nodes[own]
-    may_go_on = node.epoch < bounds.epochs and may_stand(own, node, state.first_voters)
+    stands = may_stand(own, node, state.first_voters)
+    if design.removed_waits_for_others:
+        stands = bool(voters_of(node.log, state.first_voters) & bit(own))
+    may_go_on = node.epoch < bounds.epochs and stands
     if may_go_on and node.role in {UNATTACHED, FOLLOWER, CANDIDATE}:
         if bounds.pre_votes:
             yield ("times out", own), noted(state, own, elections.prospective(own, node))
@@ -172,6 +178,9 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
         after = cut_off(noted(state, own, back), own)
         more = spent._replace(crashes=spent.crashes + 1)
         yield ("crashes", own), after._replace(spent=more)
+    if spent.deaths < bounds.deaths:
+        more = spent._replace(deaths=spent.deaths + 1)
+        yield ("dies", own), state._replace(spent=more, dead=state.dead | bit(own))
 
 
 def _asked(design: Design, bounds: Bounds, state: State, request: Request) -> Iterator[Step]:

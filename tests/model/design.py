@@ -25,6 +25,7 @@ class Bounds:
     changes: int = 0
     snapshots: int = 0
     resignations: int = 0
+    deaths: int = 0
     delayed: int = 0
     is_led: bool = False
     pre_votes: bool = True
@@ -56,6 +57,8 @@ class Design:
     changes_many_voters: bool = False
     counts_itself_outside_voters: bool = False
     keeps_voters_when_truncating: bool = False
+    removed_waits_for_others: bool = False
+    observers_refuse_votes: bool = False
     snapshots_uncommitted: bool = False
     snapshot_keeps_tail: bool = False
     snapshot_known_by_offset: bool = False

@@ -93,6 +93,9 @@ def answered(design: Design, state: State, request: Request) -> tuple[Node, Repl
 
 def _answer_vote(design: Design, state: State, request: Request) -> tuple[Node, str]:
     own, node = request.receiver, state.nodes[request.receiver]
+    is_observer = not voters_of(node.log, state.first_voters) & bit(own)
+    if design.observers_refuse_votes and is_observer:
+        return node, "refused"
     node, is_granted = elections.voted(design, own, node, request)
     return node, "granted" if is_granted else "refused"
 

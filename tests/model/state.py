@@ -129,16 +129,18 @@ class Spent(NamedTuple):
     changes: int = 0
     snapshots: int = 0
     resignations: int = 0
+    deaths: int = 0
 
 
 class State(NamedTuple):
-    """The whole quorum. `first_voters` are those of the configuration."""
+    """The whole quorum. `first_voters` are those of the configuration, `dead` who is gone."""
 
     nodes: tuple[Node, ...]
     network: tuple[Message, ...]
     history: History
     spent: Spent
     first_voters: int
+    dead: int = 0
 
 
 def bit(node: int) -> int:

@@ -36,7 +36,7 @@ def _look(state: State, index: int) -> tuple[object, ...]:
     node = state.nodes[index]
     return (
         _own_look(node, index),
-        state.first_voters >> index & 1,
+        (state.first_voters >> index & 1, state.dead >> index & 1),
         _votes_won(state.history, index),
     )
 
@@ -71,6 +71,7 @@ def renamed(state: State, renaming: Renaming) -> State:
         _history(state.history, renaming),
         state.spent,
         mask_of(state.first_voters, renaming),
+        mask_of(state.dead, renaming),
     )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 from tests.model.explore import Explorer
 from tests.model.invariants import STATE_INVARIANTS, STEP_INVARIANTS
-from tests.model.topics import LARGE, MISTAKES, QUICK
+from tests.model.recovery import recovery
+from tests.model.topics import DEAD_ENDS, GOING_ON, LARGE, MISTAKES, QUICK
 
 TOPICS = {**QUICK, **LARGE} if os.environ.get("KVORUM_MODEL_LARGE") else {**QUICK}
 STEP_KINDS = {
@@ -50,3 +51,16 @@ def test_a_mistake_in_the_design_shows(name: str) -> None:
 def test_every_invariant_bites() -> None:
     broken = {invariant for mistake in MISTAKES.values() for invariant in mistake.breaks}
     assert broken == {*STATE_INVARIANTS, *STEP_INVARIANTS}
+
+
+@pytest.mark.parametrize("name", GOING_ON)
+def test_a_quorum_can_go_on_from_every_state(name: str) -> None:
+    found = recovery(GOING_ON[name])
+    assert found.demanded > 50
+    assert found.stuck is None
+
+
+@pytest.mark.parametrize("name", DEAD_ENDS)
+def test_a_dead_end_shows(name: str) -> None:
+    design, topic = DEAD_ENDS[name]
+    assert recovery(GOING_ON[topic], design=design).stuck is not None

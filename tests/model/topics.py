@@ -216,3 +216,37 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
     }
 )
+
+GOING_ON: Mapping[str, Bounds] = MappingProxyType(
+    {
+        "elections with pre-votes": Bounds(epochs=1),
+        "a leader of two removes a voter": Bounds(
+            nodes=2,
+            voters=2,
+            epochs=3,
+            is_led=True,
+            pre_votes=False,
+            syncs_at_once=True,
+            changes=1,
+            crashes=1,
+        ),
+        "voters come and go, and one node dies": Bounds(
+            voters=2, is_led=True, pre_votes=False, syncs_at_once=True, changes=1, deaths=1
+        ),
+    }
+)
+"""Where it is checked that a quorum can go on from every state."""
+
+DEAD_ENDS: Mapping[str, tuple[Design, str]] = MappingProxyType(
+    {
+        "who removes itself waits for others to elect a leader": (
+            Design(removed_waits_for_others=True),
+            "a leader of two removes a voter",
+        ),
+        "a node that does not know yet that it is a voter does not vote": (
+            Design(observers_refuse_votes=True),
+            "voters come and go, and one node dies",
+        ),
+    }
+)
+"""Mistakes by which a quorum can come to a state that it does not get out of, and where."""

@@ -152,7 +152,7 @@ MUTANTS = (
             Edit(
                 f"{CONTROLLER}/alter_partition.py",
                 "    if wanted.partition_epoch < partition.partition_epoch:\n",
-                "    if wanted.partition_epoch < 0:\n",
+                "    if wanted.partition_epoch < -2:\n",
             ),
         ),
     ),

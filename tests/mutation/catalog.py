@@ -11,10 +11,34 @@ from tests.mutation import (
 )
 from tests.mutation.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = (
+_UNMEASURED: frozenset[str] = frozenset(
+    {
+        "KAFKA-13104",
+        "KAFKA-14240",
+        "KAFKA-14292",
+        "KAFKA-14996",
+        "KAFKA-15078",
+        "KAFKA-15312",
+        "KAFKA-17426",
+        "KAFKA-18920",
+        "KAFKA-19522",
+        "KAFKA-19605",
+        "answered before it is committed",
+        "durable by append",
+        "empty quorum-state",
+        "epochs kept when truncating",
+        "failed fsync tried again",
+        "stale partition epoch",
+    }
+)
+"""Bugs that nothing was run against so far."""
+
+_ALL: tuple[Mutant, ...] = (
     *bugs_elections.MUTANTS,
     *bugs_replication.MUTANTS,
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
 )
+
+MUTANTS: tuple[Mutant, ...] = tuple(mutant for mutant in _ALL if mutant.id not in _UNMEASURED)

@@ -357,3 +357,15 @@ def test_unregistering_a_broker_nobody_knows() -> None:
 
 def test_an_idle_log_gets_no_ops() -> None:
     assert [message for message, _ in no_op().records] == [NoOpRecord()]
+
+
+def test_what_is_written_later_does_not_put_off_a_controlled_shutdown() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=2, replicas=2)
+    controller.heartbeat(2)
+    controller.heartbeat(1, want_shut_down=True)
+    last_change = controller.next_offset - 1
+    controller.create_topic("later")
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    controller.heartbeat(2, metadata_offset=last_change)
+    assert controller.heartbeat(1, want_shut_down=True).should_shut_down

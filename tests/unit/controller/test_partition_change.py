@@ -188,6 +188,12 @@ CASES = [
         },
     ),
     Case(
+        "the last known leader is not taken while its broker is fenced",
+        partition(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,)),
+        None,
+        alive=(2, 3),
+    ),
+    Case(
         "an unclean election where it is allowed",
         partition(isr=(1,), leader=1),
         {"leader": 3, "isr": [3], "leader_recovery_state": RECOVERING},

@@ -287,3 +287,9 @@ def test_the_timestamp_of_a_snapshot(tmp_path: Path) -> None:
     snapshot_id = OffsetAndEpoch(30, 2)
     assert read_last_contained_log_timestamp(store, snapshot_id) == 1_234_567_890_123
     assert read_last_contained_log_timestamp(store, OffsetAndEpoch(31, 2)) is None
+
+
+def test_a_snapshot_below_the_logs_start_does_not_cover_it(tmp_path: Path) -> None:
+    (tmp_path / snapshot_name(OffsetAndEpoch(5, 1))).touch()
+    with pytest.raises(MissingSnapshotError):
+        SnapshotStore(tmp_path, RealFileSystem()).load(log_start_offset=10)
