@@ -251,8 +251,12 @@ class MetadataLog:
         segment = self._segments.holding(offset)
         data = segment.read(offset, max_bytes=max_bytes, end_offset=limit)
         self._demand_as_written(segment, data, offset)
-        if not data and limit == self._end_offset:
-            raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
+        if not data:
+            # Either the batch reaches beyond the limit, or it only says so.
+            whole = segment.read(offset, max_bytes=1, end_offset=self._end_offset)
+            self._demand_as_written(segment, whole, offset)
+            if not whole:
+                raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
         return data
 
     def _demand_as_written(self, segment: Segment, data: memoryview, first_offset: int) -> None:

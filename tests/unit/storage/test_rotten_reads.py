@@ -33,6 +33,16 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(byte: int) -> None:
     assert whole.startswith(FIRST)
 
 
+@pytest.mark.parametrize("bit", range(64))
+def test_no_flipped_bit_of_an_offset_makes_a_record_disappear(bit: int) -> None:
+    log, content = _log()
+    assert bytes(log.read(0, 1_000, end_offset=2)) == FIRST
+    assert not log.read(0, 1_000, end_offset=1)
+    content[bit // 8] ^= 0x80 >> bit % 8
+    with pytest.raises(CorruptLogError, match=r"00000000000000000000\.log"):
+        log.read(0, 1_000, end_offset=2)
+
+
 def test_a_later_batch_that_says_another_offset_is_no_record() -> None:
     log, content = _log()
     content[len(FIRST) + 7] ^= 1
