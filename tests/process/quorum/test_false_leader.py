@@ -87,6 +87,7 @@ class Liar:
         self._of_fetches = of_fetches or {}
         self._of_snapshots = of_snapshots or {}
         self._of_votes = of_votes
+        self._voted: dict[int, int] = {}
 
     def answer(self, request: Message) -> Message | None:
         """Answer what followers ask; votes are refused."""
@@ -106,6 +107,9 @@ class Liar:
         if self._of_votes is None:
             return VoteResponse(ErrorCode.INVALID_REQUEST)
         asked = request.topics[0].partitions[0]
+        # One vote for each epoch: who gives two makes two leaders, and no majority helps then.
+        if self._voted.setdefault(asked.replica_epoch, asked.replica_id) != asked.replica_id:
+            return VoteResponse(ErrorCode.INVALID_REQUEST)
         partition = VoteResponse.PartitionData(
             leader_id=-1, leader_epoch=asked.replica_epoch, vote_granted=True
         )

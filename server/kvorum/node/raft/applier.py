@@ -91,6 +91,9 @@ class Applier:
         end_offset = min(high_watermark, self._log.end_offset)
         if self.next_offset < end_offset:
             batches = list(self._next_batches(end_offset))
+            if not batches:
+                # It is within a batch, on somebody's word: the rest of that is still to come.
+                return True
             self.next_offset = batches[-1].last_offset + 1
             self._listener.on_commit(batches)
         return self.next_offset >= end_offset
@@ -98,9 +101,10 @@ class Applier:
     def _next_batches(self, end_offset: int) -> Iterator[CommittedBatch]:
         offset, size = self.next_offset, 0
         while offset < end_offset and size < STEP_BYTES:
-            batch = self._remembered.pop(offset, None)
-            if batch is None:
+            batch = self._remembered.get(offset)
+            if batch is None or batch.last_offset >= end_offset:
                 break
+            del self._remembered[offset]
             yield batch
             offset, size = batch.last_offset + 1, size + batch.size_bytes
         if offset > self.next_offset:

@@ -1,0 +1,65 @@
+"""What is handed to the listener, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kvorum.node.raft.applier import Applier, committed_batch
+from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
+from kvorum.raft.effects import Committed
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log import MetadataLog
+from kvorum.storage.log_config import LogConfig
+from kvorum.wire.records import build_data_batch, read_batches
+
+
+class Hearing:
+    """Notes the offsets it hears of."""
+
+    def __init__(self) -> None:
+        self.offsets: list[tuple[int, int]] = []
+
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        self.offsets += [(batch.base_offset, batch.last_offset) for batch in batches]
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        raise AssertionError(snapshot)
+
+    def on_leadership_gained(self, epoch: int) -> None:
+        raise AssertionError(epoch)
+
+    def on_leadership_lost(self, epoch: int) -> None:
+        raise AssertionError(epoch)
+
+    def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
+        raise AssertionError((leader_id, epoch))
+
+    def on_failure(self, error: Exception) -> None:
+        raise AssertionError(error)
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
+    tmp_path: Path, *, is_own: bool
+) -> None:
+    """Only on the word of a liar; it must not stop a replica, nor show what is not committed."""
+    log = MetadataLog.open(
+        tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
+    )
+    for base_offset in (0, 3):
+        values = [b"a", b"b", b"c"]
+        log.append(build_data_batch(values, base_offset=base_offset, epoch=1, timestamp_ms=1))
+    hearing = Hearing()
+    applier = Applier(log, hearing)
+    for found in read_batches(log.read(0, 1000)) if is_own else ():
+        applier.remember(committed_batch(found))
+    for high_watermark in (1, 4, 5, 6):
+        applier.add(Committed(high_watermark))
+        while applier.has_work:
+            applier.step()
+        assert applier.next_offset == high_watermark // 3 * 3
+    assert hearing.offsets == [(0, 2), (3, 5)]
+    log.close()
