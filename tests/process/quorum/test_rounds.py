@@ -37,10 +37,10 @@ def seed() -> int:
 @pytest.mark.parametrize(
     ("count", "is_dynamic", "names", "rounds"),
     [
-        pytest.param(3, True, ENDS, 35, id="three-end"),
-        pytest.param(3, False, CUTS, 30, id="three-cut"),
+        pytest.param(3, True, ENDS, 30, id="three-end"),
+        pytest.param(3, False, CUTS, 25, id="three-cut"),
         pytest.param(5, False, ENDS, 20, id="five-end"),
-        pytest.param(5, True, (*ENDS, *CUTS, "lose_disk"), 30, id="five-everything"),
+        pytest.param(5, True, (*ENDS, *CUTS, "lose_disk"), 28, id="five-everything"),
     ],
 )
 def test_no_fault_costs_an_acknowledged_change(
