@@ -15,20 +15,14 @@ _UNMEASURED: frozenset[str] = frozenset(
     {
         "KAFKA-13104",
         "KAFKA-14240",
-        "KAFKA-14292",
         "KAFKA-14996",
         "KAFKA-15078",
         "KAFKA-15312",
-        "KAFKA-17426",
-        "KAFKA-18920",
         "KAFKA-19522",
         "KAFKA-19605",
         "answered before it is committed",
-        "durable by append",
-        "empty quorum-state",
         "epochs kept when truncating",
-        "failed fsync tried again",
-        "stale partition epoch",
+        "remembered batch of a truncated log",
     }
 )
 """Bugs that nothing was run against so far."""
