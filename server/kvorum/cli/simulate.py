@@ -20,6 +20,7 @@ from kvorum.simulation.run import run_seed, shrink_seed
 
 NAME = "simulate"
 HELP = "run the quorum in a simulated world under faults, seed by seed"
+_LOGGER = logging.getLogger("kvorum")
 _OK, _FAILED = 0, 1
 _SEEDS_PER_REPEAT = 100
 _PROGRESS_SECONDS = 10.0
@@ -54,8 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the seeds; 1 where one failed, or did not repeat itself."""
     first = secrets.randbelow(2**40) if arguments.seed is None else arguments.seed
     seeds = range(first, first + arguments.seeds)
-    duration_ms = arguments.duration * 1000
+    heard = _LOGGER.level
     _hear_nothing()
+    try:
+        return _run(seeds, arguments)
+    finally:
+        _LOGGER.setLevel(heard)
+
+
+def _run(seeds: range, arguments: argparse.Namespace) -> int:
+    duration_ms = arguments.duration * 1000
     if arguments.digest:
         for seed in seeds:
             print(run_seed(seed, duration_ms=duration_ms).digest)
@@ -73,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _hear_nothing() -> None:
     """Let simulated nodes complain in silence: that their disks fail is what they are there for."""
-    logging.getLogger("kvorum").setLevel(logging.CRITICAL + 1)
+    _LOGGER.setLevel(logging.CRITICAL + 1)
 
 
 def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:

@@ -59,7 +59,9 @@ def test_a_record_that_was_cut_off_is_never_told_of(driven: DrivenDriver) -> Non
     assert driven.driver.log.end_offset == 0
     first = build_data_batch([b"first"], base_offset=0, epoch=2, timestamp_ms=0)
     second = build_data_batch([b"kept"], base_offset=1, epoch=2, timestamp_ms=0)
-    driven.fetch_response(2, high_watermark=2, data=first + second)
+    driven.fetch_response(2, high_watermark=1, data=first + second)
+    assert driven.listener.values == [b"first"]
+    driven.fetch_response(2, high_watermark=2)
     assert driven.listener.values == [b"first", b"kept"]
 
 

@@ -167,7 +167,7 @@ async def test_requests_of_the_wrong_shape_are_refused_as_a_whole(leader: Replic
     [
         (2, 0, ErrorCode.FENCED_LEADER_EPOCH),
         (-1, 1, ErrorCode.INVALID_REQUEST),
-        (2, 1, ErrorCode.NONE),
+        (2, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, 7, ErrorCode.NONE),
     ],
 )
