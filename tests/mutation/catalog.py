@@ -14,15 +14,11 @@ from tests.mutation.mutant import Mutant
 _UNMEASURED: frozenset[str] = frozenset(
     {
         "KAFKA-13104",
-        "KAFKA-14240",
         "KAFKA-14996",
         "KAFKA-15078",
-        "KAFKA-15312",
-        "KAFKA-19522",
         "KAFKA-19605",
         "answered before it is committed",
         "epochs kept when truncating",
-        "remembered batch of a truncated log",
     }
 )
 """Bugs that nothing was run against so far."""
