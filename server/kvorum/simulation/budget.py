@@ -13,11 +13,26 @@ if TYPE_CHECKING:
 
 
 def may_damage(world: World, node: SimulatedNode) -> bool:
-    """Tell whether a majority of every set of voters that anyone knows is sound without a node."""
+    """Tell whether a majority of every set of voters that anyone knows is sound without a node.
+
+    Controllers whose disks are damaged may join such a set at any time, and count as if they had.
+    """
     if node.is_barred:
         return False
+    damaged = [one for one in world.nodes.values() if one.is_damaged or one is node]
+    unsound = VoterSet.of(one.as_voter() for one in damaged if one.can_vote)
     known = {one.voters for one in world.nodes.values()}
-    return all(_has_majority(world, voters, without=node) for voters in known if voters.voters)
+    return all(
+        _has_majority(world, _joined(voters, unsound), without=node)
+        for voters in known
+        if voters.voters
+    )
+
+
+def _joined(voters: VoterSet, others: VoterSet) -> VoterSet:
+    """Return a set of voters with those of another whose ids it does not have."""
+    new = [voter for voter in others.voters if voters.by_id(voter.key.id) is None]
+    return VoterSet.of((*voters.voters, *new))
 
 
 def may_become(world: World, voters: VoterSet) -> bool:

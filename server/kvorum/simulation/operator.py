@@ -116,7 +116,9 @@ class Operator:
         new = [
             node.key
             for node in world.nodes.values()
-            if node.can_vote and not node.is_barred and voters.by_id(node.node_id) is None
+            if node.can_vote
+            and not (node.is_barred or node.is_damaged)
+            and voters.by_id(node.node_id) is None
         ]
         old = [
             voter.key for voter in voters.voters if may_become(world, voters.without(voter.key.id))

@@ -6,15 +6,19 @@ from random import Random
 
 import pytest
 
+from kvorum.simulation.budget import may_damage
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Events
 from kvorum.simulation.faults import KINDS, draw_plan
 from kvorum.simulation.network import Network
+from kvorum.simulation.node import Part
 from kvorum.simulation.options import draw_options
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
 
 DURATION_MS = 20_000
+DYNAMIC_SEED = 28
+"""Three voters and a controller that is none."""
 
 
 def run_all(events: Events, until_ms: float) -> None:
@@ -138,3 +142,15 @@ def test_a_trace_that_is_not_kept_has_the_same_digest() -> None:
     forgotten.mix("1>2", b"another frame")
     kept.mix("1>2", b"a frame like none before")
     assert kept.digest != forgotten.digest
+
+
+def test_damaged_controllers_count_as_voters_they_may_become() -> None:
+    """Else one that joins with its damage would leave a majority without what it stored."""
+    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
+    world.run_until(8_000)
+    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
+    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    assert len(voters) == 3
+    assert may_damage(world, voters[0])
+    spare.damage()
+    assert not may_damage(world, voters[0])
