@@ -147,7 +147,7 @@ def test_a_trace_that_is_not_kept_has_the_same_digest() -> None:
 def test_damaged_controllers_count_as_voters_they_may_become() -> None:
     """Else one that joins with its damage would leave a majority without what it stored."""
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
-    world.run_until(8_000)
+    world.run()
     voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
     spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
     assert len(voters) == 3
