@@ -32,8 +32,9 @@ class Node:
     """One ``kvorum dev`` that can be killed."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "kvorum.cli", "dev", "--controllers", "1", "--brokers", "1"]
-        command += ["--json", "--data", str(folder)]
+        size = ["--controllers", "1", "--brokers", "1"]
+        command = [sys.executable, "-m", "kvorum.cli", "dev", "--json", *size]
+        command += ["--data", str(folder)]
         command += [] if (folder / PROPERTIES_FILE).exists() else ["--port", "0"]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
