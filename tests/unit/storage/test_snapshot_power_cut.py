@@ -15,7 +15,7 @@ CONTENT = bytes(range(256)) * 40
 
 
 def test_a_finished_snapshot_survives_a_power_cut() -> None:
-    disk = SimulatedDisk(Random(1), before_call=lambda *_: None, note=lambda *_: None)
+    disk = SimulatedDisk(Random(1))
     files = disk.mount()
     files.make_directory(DIRECTORY)
     files.sync_directory(DIRECTORY.parent)
