@@ -234,25 +234,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        id="KAFKA-19605",
-        cause="a timer of a node without leader stayed at zero: a busy loop",
-        breaks="L6",
-        kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                f"{RAFT}/polling.py",
-                "        role.election_deadline = now + replica.random_election_timeout()\n"
-                "    if not replica.is_installing:\n",
-                "        pass\n    if not replica.is_installing:\n",
-            ),
-            Edit(
-                f"{RAFT}/polling.py",
-                "    if not replica.may_stand:\n        role.election_deadline = NEVER\n",
-                "    if not replica.may_stand:\n        pass\n",
-            ),
-        ),
-    ),
-    Mutant(
         id="KAFKA-10826",
         cause="the next thing to do was not what the process was woken for",
         breaks="L6",

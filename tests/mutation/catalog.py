@@ -11,24 +11,10 @@ from tests.mutation import (
 )
 from tests.mutation.mutant import Mutant
 
-_UNMEASURED: frozenset[str] = frozenset(
-    {
-        "KAFKA-13104",
-        "KAFKA-14996",
-        "KAFKA-15078",
-        "KAFKA-19605",
-        "answered before it is committed",
-        "epochs kept when truncating",
-    }
-)
-"""Bugs that nothing was run against so far."""
-
-_ALL: tuple[Mutant, ...] = (
+MUTANTS: tuple[Mutant, ...] = (
     *bugs_elections.MUTANTS,
     *bugs_replication.MUTANTS,
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
 )
-
-MUTANTS: tuple[Mutant, ...] = tuple(mutant for mutant in _ALL if mutant.id not in _UNMEASURED)

@@ -21,7 +21,7 @@ from kvorum.node.raft import RaftNode
 pytestmark = pytest.mark.asyncio
 
 
-def _shell(raft: RaftNode) -> ControllerShell:
+def shell_over(raft: RaftNode) -> ControllerShell:
     version = MetadataVersion.V4_3_IV0
     return ControllerShell(
         SETTINGS,
@@ -39,7 +39,7 @@ async def test_a_write_to_a_stopped_replica_finds_no_controller(
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = _shell(replica.node)
+    shell = shell_over(replica.node)
     shell.lead(replica.node.epoch)
     await replica.stop()
     with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
@@ -52,7 +52,7 @@ async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = _shell(replica.node)
+    shell = shell_over(replica.node)
     await replica.stop()
     shell.lead(1)
     assert not shell.is_active

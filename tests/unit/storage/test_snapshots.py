@@ -293,3 +293,15 @@ def test_a_snapshot_below_the_logs_start_does_not_cover_it(tmp_path: Path) -> No
     (tmp_path / snapshot_name(OffsetAndEpoch(5, 1))).touch()
     with pytest.raises(MissingSnapshotError):
         SnapshotStore(tmp_path, RealFileSystem()).load(log_start_offset=10)
+
+
+def test_a_log_behind_its_latest_snapshot_is_replaced_by_it_at_the_start(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    writer = SnapshotStore(tmp_path, RealFileSystem()).create(OffsetAndEpoch(50, 3))
+    assert writer is not None
+    writer.append(make_snapshot(epoch=3))
+    writer.freeze()
+    with_snapshot = open_log(tmp_path)
+    assert (with_snapshot.start_offset, with_snapshot.end_offset) == (50, 50)
+    with_snapshot.close()
