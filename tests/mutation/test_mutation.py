@@ -29,9 +29,9 @@ def test_a_bug_can_be_put_in(mutant: Mutant) -> None:
 
 
 def test_an_edit_wants_its_text_exactly_once() -> None:
-    edit = Edit("a file", "one", "two")
-    assert edit.applied_to("one and other") == "two and other"
-    for text in ("none", "one, and one more"):
+    edit = Edit("a file", "this", "that")
+    assert edit.applied_to("this or other") == "that or other"
+    for text in ("nothing of it", "this, and this once more"):
         with pytest.raises(EditError):
             edit.applied_to(text)
 

@@ -155,3 +155,23 @@ def test_a_leader_takes_it_as_it_is_when_a_replicas_offset_goes_back() -> None:
     assert leader.core.high_watermark == committed
     answer = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
     assert next(one.log_end_offset for one in answer.voters if one.key.id == 2) == 0
+
+
+def test_a_leader_that_is_no_voter_does_not_count_itself_among_those_it_hears_from() -> None:
+    leader = DrivenLeader()
+    leader.remove(1)
+    for _ in range(10):
+        leader.advance(400)
+        if leader.role == "leader":
+            leader.fetch(key_of(2))
+    assert leader.role == "resigned"
+
+
+def test_a_leader_that_hears_from_all_voters_there_are_leads_on() -> None:
+    leader = DrivenLeader()
+    leader.remove(1)
+    for _ in range(10):
+        leader.advance(400)
+        leader.fetch(key_of(2))
+        leader.fetch(key_of(3), 1)
+    assert leader.role == "leader"
