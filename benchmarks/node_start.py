@@ -78,9 +78,10 @@ def kvorum_node() -> Candidate:
 
 def kvorum_dev() -> Candidate:
     """The one command that formats a directory of its own and runs a node on it."""
-    return Candidate(
-        "kvorum dev", [], [sys.executable, "-m", "kvorum.cli", "dev", "--port", "{port}"]
-    )
+    # One combined node, as the others here are.
+    size = ["--controllers", "1", "--brokers", "1"]
+    command = [sys.executable, "-m", "kvorum.cli", "dev", *size, "--port", "{port}"]
+    return Candidate("kvorum dev", [], command)
 
 
 def kafka_nodes() -> list[Candidate]:
