@@ -56,7 +56,8 @@ def test_every_invariant_bites() -> None:
 @pytest.mark.parametrize("name", GOING_ON)
 def test_a_quorum_can_go_on_from_every_state(name: str) -> None:
     found = recovery(GOING_ON[name])
-    assert found.demanded > 50
+    # Not for want of states to look at.
+    assert found.demanded > 20
     assert found.stuck is None
 
 

@@ -27,7 +27,10 @@ from tests.process.quorum.spoiling import Spoilt, name_of, spoil
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from kvorum.wire.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
@@ -163,9 +166,13 @@ def lead(quorum: Quorum, setting: Setting) -> None:
 
 
 def has_heard(heard: Sequence[Message], kind: type[Message]) -> bool:
-    """Tell whether both others have asked often enough, or one that found nobody better."""
+    """Tell whether both others have asked often enough, or one that found nobody better.
+
+    Once they have a leader of their own, which says so, they do not ask any more.
+    """
     asking = [_asking_id(request) for request in heard if isinstance(request, kind)]
-    if len(asking) >= REQUESTS_MAX:
+    has_successor = any(isinstance(request, BeginQuorumEpochRequest) for request in heard)
+    if len(asking) >= REQUESTS_MAX or (asking and has_successor):
         return True
     return all(asking.count(node_id) >= REQUESTS for node_id in (1, 2))
 
