@@ -171,10 +171,19 @@ def has_heard(heard: Sequence[Message], kind: type[Message]) -> bool:
     Once they have a leader of their own, which says so, they do not ask any more.
     """
     asking = [_asking_id(request) for request in heard if isinstance(request, kind)]
-    has_successor = any(isinstance(request, BeginQuorumEpochRequest) for request in heard)
-    if len(asking) >= REQUESTS_MAX or (asking and has_successor):
+    if len(asking) >= REQUESTS_MAX or has_successor(heard):
         return True
     return all(asking.count(node_id) >= REQUESTS for node_id in (1, 2))
+
+
+def has_successor(heard: Sequence[Message]) -> bool:
+    """Tell whether the others have a leader of their own by now."""
+    return any(isinstance(request, BeginQuorumEpochRequest) for request in heard)
+
+
+def has_fetched(heard: Sequence[Message], _connection_count: int) -> bool:
+    """Tell whether anybody has fetched, or will not any more."""
+    return has_successor(heard) or any(isinstance(one, FetchRequest) for one in heard)
 
 
 def _asking_id(request: Any) -> int:
@@ -227,14 +236,14 @@ def test_responses_that_are_none(quorum: Quorum, setting: Setting, spoil_frame: 
     liar = Liar(setting)
     with FakePeer(setting.leader.advertised_port, liar.answer, spoil=spoil_frame) as peer:
         lead(quorum, setting)
-        peer.wait_until(lambda heard, _: any(isinstance(one, FetchRequest) for one in heard))
+        peer.wait_until(has_fetched)
         assert_unharmed(quorum)
 
 
 def test_no_response_at_all(quorum: Quorum, setting: Setting) -> None:
     with FakePeer(setting.leader.advertised_port, lambda _: None) as peer:
         lead(quorum, setting)
-        peer.wait_until(lambda heard, _: any(isinstance(one, FetchRequest) for one in heard))
+        peer.wait_until(has_fetched)
         assert_unharmed(quorum)
 
 
