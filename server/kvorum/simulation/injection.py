@@ -22,8 +22,8 @@ _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
 _SUCH_CALLS_MAX = 6
 _CRASHING_OPERATIONS = (
-    *(SYNC_OF_MUCH, SYNC_OF_MUCH, "sync", "sync directory"),
-    *("rename", "write", "truncate", "create"),
+    *(SYNC_OF_MUCH, SYNC_OF_MUCH, SYNC_OF_MUCH, SYNC_OF_MUCH, SYNC_OF_MUCH, SYNC_OF_MUCH),
+    *("sync", "sync directory", "rename", "write", "truncate", "create"),
 )
 _SENDS_MAX = 12
 _DRIFT_MAX = 0.1
@@ -72,6 +72,8 @@ class Injector:
             if node.is_damaged:
                 node.crash(is_power_cut=False)
                 replace_disk(world, node)
+            elif node.process is not None and node.process.is_stopping:
+                node.crash(is_power_cut=False)
             if node.process is None:
                 node.start()
 
@@ -97,7 +99,7 @@ class Injector:
             disk_calls=random.randrange(count_max) if at_disk else None,
             operation=operation,
             sends=None if at_disk else random.randrange(_SENDS_MAX),
-            is_power_cut=random.random() < 0.6,
+            is_power_cut=operation == SYNC_OF_MUCH or random.random() < 0.6,
             restart_ms=float(fault.duration_ms),
         )
 

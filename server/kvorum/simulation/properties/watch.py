@@ -203,7 +203,9 @@ class Properties:
         is_new_role = role is not memory.role
         self.elections.check_leader(memory, role)
         if is_new_role:
-            may_stand = self.voters.may_stand(memory)
+            # What a damaged disk says cannot be read here as far as its node has read it before.
+            is_readable = not memory.is_damaged
+            may_stand = self.voters.may_stand(memory) if is_readable else core.may_stand
             self.elections.check_role(memory, role, may_stand=may_stand)
         if is_new_role or has_changed:
             self.watermarks.check_epochs(memory, role)
