@@ -9,6 +9,8 @@ from kvorum.raft.basics import Destination
 from kvorum.raft.messages import Request
 
 NEVER = float("inf")
+SILENCE_REQUEST_TIMEOUTS = 5
+"""For how many request timeouts others are asked rather than who did not answer one."""
 
 
 class Sent(NamedTuple):
@@ -35,6 +37,7 @@ class Peers:
         self._retry_backoff_ms = retry_backoff_ms
         self._waiting: dict[int, _Waiting] = {}
         self._backing_off: dict[int, float] = {}
+        self._silent_until: dict[int, float] = {}
         self._next_number = 1
 
     def is_ready(self, destination_id: int) -> bool:
@@ -44,6 +47,13 @@ class Peers:
     def is_backing_off(self, destination_id: int) -> bool:
         """Tell whether a request failed just now."""
         return destination_id in self._backing_off
+
+    def is_silent(self, now: float, destination_id: int) -> bool:
+        """Tell whether a request was not answered in time, and none was answered since.
+
+        This is forgotten after a while: it may be the only one who knows the leader.
+        """
+        return self._silent_until.get(destination_id, now) > now
 
     @property
     def is_any_waiting(self) -> bool:
@@ -63,6 +73,7 @@ class Peers:
         for destination_id, waiting in self._waiting.items():
             if waiting.number == number:
                 del self._waiting[destination_id]
+                self._silent_until.pop(destination_id, None)
                 return waiting.sent
         return None
 
@@ -79,9 +90,11 @@ class Peers:
             if waiting.deadline <= now:
                 del self._waiting[destination_id]
                 self.back_off(now, destination_id)
+                silence_ms = SILENCE_REQUEST_TIMEOUTS * self._request_timeout_ms
+                self._silent_until[destination_id] = now + silence_ms
 
     def reset(self) -> None:
-        """Forget every request and pause, as after a change of role or epoch."""
+        """Forget every request and pause, as after a change of role or epoch; not who is silent."""
         self._waiting.clear()
         self._backing_off.clear()
 

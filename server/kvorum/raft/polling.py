@@ -273,10 +273,13 @@ def _fetch_from_anyone(replica: Replica, now: float) -> None:
     """Ask one of the servers known from the configuration, if nobody is being asked already.
 
     Whoever is asked may lead by then: a fetch would tell it that all of the log is stored.
+    A server that kept silent is asked again only later, as each such attempt costs a timeout.
     """
     if replica.peers.is_any_waiting or replica.log.durable_end_offset < replica.log.end_offset:
         return
-    ready = [server for server in replica.own.bootstrap if replica.peers.is_ready(server.id)]
+    servers, peers = replica.own.bootstrap, replica.peers
+    asked = [one for one in servers if not peers.is_silent(now, one.id)] or servers
+    ready = [server for server in asked if peers.is_ready(server.id)]
     if ready:
         replica.send(now, replica.random.choice(ready), _fetch_request(replica))
 

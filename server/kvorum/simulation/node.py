@@ -342,8 +342,10 @@ class SimulatedNode:
     def _is_crashing_operation(self, operation: str, path: Path) -> bool:
         if self.crashing_operation != SYNC_OF_MUCH:
             return self.crashing_operation in {None, operation}
+        if operation != "sync":
+            return False
         file = self.disk.directory_at(path.parent).names.get(path.name)
-        if operation != "sync" or file is None:
+        if file is None:
             return False
         return len(file.content) - file.durable_size >= MUCH_BYTES
 

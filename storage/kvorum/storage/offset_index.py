@@ -49,8 +49,12 @@ class OffsetIndex:
 
     def position_before(self, offset: int) -> int:
         """Return where to start looking for `offset`: the nearest indexed batch at or below it."""
+        return self.entry_before(offset)[0]
+
+    def entry_before(self, offset: int) -> tuple[int, int | None]:
+        """Return where that batch starts, and its last offset; 0 and None before any entry."""
         slot = bisect_right(self._offsets, offset) - 1
-        return 0 if slot < 0 else self._positions[slot]
+        return (0, None) if slot < 0 else (self._positions[slot], self._offsets[slot])
 
     def truncate_to(self, offset: int) -> None:
         """Forget every entry for `offset` or above."""

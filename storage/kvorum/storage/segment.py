@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -157,10 +157,29 @@ class Segment:
             )
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Return place and header of the batch that holds `offset`, or None above the end."""
+        """Return place and header of the batch that holds `offset`, or None above the end.
+
+        Every batch on the way must begin where the one before it ended: its own word for where it
+        lies is not covered by its checksum.
+        """
         if offset >= self.end_offset:
             return None
-        position = self.offset_index.position_before(offset)
+        position, indexed = self.offset_index.entry_before(offset)
+        expected = self.base_offset
+        for place, header in self._headers_from(position):
+            if indexed is not None:
+                reach = header.last_offset - header.base_offset
+                expected, indexed = indexed - reach, None
+            if header.base_offset != expected:
+                problem = f"a batch of offset {header.base_offset} lies where {expected} belongs"
+                raise self.damage(problem, place)
+            if header.last_offset >= offset:
+                return place, header
+            position, expected = place + header.size, header.next_offset
+        raise self.damage(f"no batch holds offset {offset}, which the log has", position)
+
+    def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield place and header of each batch from `position` on."""
         while position < self.size:
             block = memoryview(
                 self.file.read_at(position, min(_LOOKUP_READ_BYTES, self.size - position))
@@ -171,13 +190,11 @@ class Segment:
                 problem = header.problem()
                 if problem is not None:
                     raise self.damage(problem, position + used)
-                if header.last_offset >= offset:
-                    return position + used, header
+                yield position + used, header
                 used += header.size
             if used == 0:
-                break
+                return
             position += used
-        raise self.damage(f"no batch holds offset {offset}, which the log has", position)
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> memoryview:
         """Return whole batches from the one that holds `offset`, none of it at `end_offset`.

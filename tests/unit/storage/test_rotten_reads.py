@@ -10,6 +10,7 @@ from tests.unit.storage.faulty_files import FaultyFiles
 
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.log import MetadataLog
+from kvorum.storage.log_config import LogConfig
 
 HERE = Path("/log")
 FIRST = make_batch(0, epoch=3, values=(b"one", b"two"))
@@ -61,3 +62,21 @@ def test_every_batch_reads_as_it_was_written() -> None:
     log, _ = _log()
     assert len(log.read(0, 1_000)) == log.size_bytes
     assert bytes(log.read(1, 1)) == FIRST
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("bit", range(64))
+def test_no_batch_is_taken_for_the_one_behind_it(bit: int, *, is_indexed: bool) -> None:
+    files = FaultyFiles()
+    config = LogConfig(index_interval_bytes=0 if is_indexed else 4096)
+    log = MetadataLog.open(HERE, files=files, now_ms=0, config=config)
+    for offset in range(4):
+        log.append(make_batch(offset, epoch=3))
+    content = files.names[HERE / "00000000000000000000.log"].content
+    size = len(content) // 4
+    content[2 * size + bit // 8] ^= 0x80 >> bit % 8
+    with pytest.raises(CorruptLogError, match=r"00000000000000000000\.log"):
+        log.read(2, 1)
+    if not is_indexed:
+        with pytest.raises(CorruptLogError, match=r"00000000000000000000\.log"):
+            log.read(3, 1)

@@ -64,12 +64,17 @@ class SharedLog:
             before = batch
         self._checks.held(P4, P13)
 
-    def learn(self, memory: NodeMemory, changed_from: int) -> None:
-        """Take in what a node with a damaged log has appended since."""
-        for batch in memory.scan.batches_from(changed_from):
-            if batch.base_offset >= changed_from:
+    def learn(self, memory: NodeMemory, known_end: int) -> None:
+        """Take in what a node with a damaged log has appended behind `known_end`.
+
+        A batch whose own offset has rotted was not appended: it does not follow the one before it.
+        """
+        expected = known_end
+        for batch in memory.scan.batches_from(known_end):
+            if batch.base_offset in {known_end, expected} and batch.base_offset >= known_end:
                 known = _Known(batch.last_offset, batch.crc, None)
                 self._known.setdefault((batch.base_offset, batch.epoch), known)
+            expected = batch.last_offset + 1
 
     def _check_neighbour(
         self, memory: NodeMemory, before: ScannedBatch | None, batch: ScannedBatch

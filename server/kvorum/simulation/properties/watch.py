@@ -228,11 +228,9 @@ class Properties:
         changed_from = memory.scan.refresh()
         if changed_from is None:
             return False
-        is_appended = changed_from >= memory.scanned_end
-        memory.scanned_end = memory.scan.end_offset
+        known_end, memory.scanned_end = memory.scanned_end, memory.scan.end_offset
         if memory.is_log_damaged:
-            if is_appended:
-                self.shared.learn(memory, changed_from)
+            self.shared.learn(memory, known_end)
             return False
         self.shared.take_in(memory, changed_from)
         self.voters.take_in(memory, changed_from)

@@ -1,0 +1,79 @@
+"""Whom a replica asks that knows no leader, when some of those it may ask keep silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from kvorum.raft import (
+    Destination,
+    Endpoint,
+    Identity,
+    LogView,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    VoterHistory,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.peers import SILENCE_REQUEST_TIMEOUTS
+
+SERVERS = (-2, -3, -4, -5)
+CONFIG = RaftConfig()
+NOBODY_LEADS = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(0))
+
+
+def _ask_for(duration_ms: float, *, silent: set[int], seed: int) -> list[tuple[float, int]]:
+    """Return when an observer asks whom, while nobody who answers knows a leader."""
+    core = RaftCore(
+        Identity(
+            key=ReplicaKey(9, b"\x09" * 16),
+            endpoints=(Endpoint("CONTROLLER", "host", 9099),),
+            listener_name="CONTROLLER",
+            can_vote=False,
+            bootstrap=tuple(Destination(one, "host", 9093) for one in SERVERS),
+        ),
+        config=CONFIG,
+        log=LogView(),
+        history=VoterHistory(),
+        random=Random(seed),
+    )
+    asked: list[tuple[float, int]] = []
+    now = 0.0
+    effects = core.start(now, stored=None)
+    while now < duration_ms:
+        told = (*effects.at_once, *effects.after_write)
+        sent = next((one for one in told if isinstance(one, fx.Send)), None)
+        if sent is not None:
+            asked.append((now, sent.destination.id))
+        if sent is not None and sent.destination.id not in silent:
+            now += 1
+            effects = core.receive_response(now, number=sent.number, response=NOBODY_LEADS)
+        else:
+            now = max(core.next_deadline, now)
+            effects = core.tick(now)
+    return asked
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_is_silent_costs_one_timeout_in_a_while(seed: int) -> None:
+    pause_ms = SILENCE_REQUEST_TIMEOUTS * CONFIG.request_timeout_ms
+    asked = _ask_for(pause_ms, silent={-2, -3}, seed=seed)
+    count = Counter(server for _, server in asked)
+    assert count[-2] <= 1
+    assert count[-3] <= 1
+    assert min(count[-4], count[-5]) > 10
+
+
+def test_who_was_silent_is_asked_again_later() -> None:
+    pause_ms = SILENCE_REQUEST_TIMEOUTS * CONFIG.request_timeout_ms
+    asked = _ask_for(4 * pause_ms, silent={-2}, seed=1)
+    assert sum(server == -2 for _, server in asked) >= 2
+
+
+def test_who_is_left_is_asked_though_all_are_silent() -> None:
+    asked = _ask_for(10 * CONFIG.request_timeout_ms, silent=set(SERVERS), seed=1)
+    assert len(asked) >= 9
