@@ -20,6 +20,11 @@ from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRes
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequestUserName,
+    DescribeUserScramCredentialsResponse,
+)
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -229,6 +234,15 @@ ENVELOPES = {
     "no principal": (b"", b"\x7f\0\0\1", ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
     "an address of no kind": (None, b"\x7f\0\0", ErrorCode.INVALID_REQUEST),
 }
+
+
+def test_a_controller_describes_scram_credentials(controller: RawClient) -> None:
+    request = DescribeUserScramCredentialsRequest(
+        [DescribeUserScramCredentialsRequestUserName("nobody")]
+    )
+    response = controller.ask(request, DescribeUserScramCredentialsResponse, 0)
+    assert response.error_code == ErrorCode.NONE
+    assert [one.error_code for one in response.results] == [ErrorCode.RESOURCE_NOT_FOUND]
 
 
 @pytest.mark.parametrize("what", ENVELOPES)

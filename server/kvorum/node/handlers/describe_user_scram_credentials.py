@@ -6,7 +6,7 @@ from kvorum.broker.views.describe_user_scram_credentials import (
     describe_user_scram_credentials,
 )
 from kvorum.node.request import IncomingRequest
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
 )
@@ -17,3 +17,12 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     """Answer out of the broker's own metadata."""
     assert isinstance(request.body, DescribeUserScramCredentialsRequest)
     return describe_user_scram_credentials(broker.loader.published, request.body)
+
+
+async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Answer out of what this controller knows to be committed.
+
+    Kafka's controllers list this request but fail it (UNKNOWN_SERVER_ERROR).
+    """
+    assert isinstance(request.body, DescribeUserScramCredentialsRequest)
+    return describe_user_scram_credentials(controller.loader.published, request.body)
