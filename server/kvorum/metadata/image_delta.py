@@ -1,0 +1,125 @@
+"""What differs between two images: which keys came, changed and went in each of their parts.
+
+Parts that both images share are told apart by identity, so that comparing an image with the one
+before it costs what changed in it, and not what it holds. Topics are compared one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.client_quotas_image import QuotaEntity
+from kvorum.metadata.cluster_image import BrokerRegistration, ControllerRegistration
+from kvorum.metadata.configs_image import ConfigResource
+from kvorum.metadata.delegation_tokens_image import DelegationToken
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.scram_image import ScramCredential
+from kvorum.metadata.topics_image import TopicImage
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class MapDelta(Generic[Key, Value]):
+    """What makes one mapping another; `changed` holds the values before and after."""
+
+    added: Mapping[Key, Value]
+    changed: Mapping[Key, tuple[Value, Value]]
+    removed: Mapping[Key, Value]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the mappings are equal."""
+        return not (self.added or self.changed or self.removed)
+
+
+def map_delta(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> MapDelta[Key, Value]:
+    """Return what makes `before` into `after`; values that are the same object are equal."""
+    if before is after:
+        return MapDelta({}, {}, {})
+    added: dict[Key, Value] = {}
+    changed: dict[Key, tuple[Value, Value]] = {}
+    for key, value in after.items():
+        if key not in before:
+            added[key] = value
+        elif (old := before[key]) is not value and old != value:
+            changed[key] = old, value
+    kept = len(after) - len(added)
+    removed = (
+        {key: value for key, value in before.items() if key not in after}
+        if kept < len(before)
+        else {}
+    )
+    return MapDelta(added, changed, removed)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDelta:
+    """The way from one image to another; each part is compared when it is asked for."""
+
+    before: MetadataImage
+    after: MetadataImage
+
+    @property
+    def features(self) -> MapDelta[str, int]:
+        """Finalized levels by feature, metadata.version among them."""
+        if self.before.features is self.after.features:
+            return MapDelta({}, {}, {})
+        return map_delta(self.before.features.all_levels(), self.after.features.all_levels())
+
+    @property
+    def brokers(self) -> MapDelta[int, BrokerRegistration]:
+        """Registered brokers by id."""
+        return map_delta(self.before.cluster.brokers, self.after.cluster.brokers)
+
+    @property
+    def controllers(self) -> MapDelta[int, ControllerRegistration]:
+        """Registered controllers by id."""
+        return map_delta(self.before.cluster.controllers, self.after.cluster.controllers)
+
+    @property
+    def topics(self) -> MapDelta[bytes, TopicImage]:
+        """Topics by id; one that was deleted and made again is another one."""
+        return map_delta(self.before.topics.by_id, self.after.topics.by_id)
+
+    def partitions(self, topic_id: bytes) -> MapDelta[int, PartitionRegistration]:
+        """Return the partitions of one topic by index."""
+        before = self.before.topics.by_id.get(topic_id)
+        after = self.after.topics.by_id.get(topic_id)
+        none: Mapping[int, PartitionRegistration] = {}
+        return map_delta(
+            none if before is None else before.partitions,
+            none if after is None else after.partitions,
+        )
+
+    @property
+    def configs(self) -> MapDelta[ConfigResource, Mapping[str, str]]:
+        """Dynamic values by resource."""
+        before: Mapping[ConfigResource, Mapping[str, str]] = self.before.configs.resources
+        return map_delta(before, self.after.configs.resources)
+
+    @property
+    def client_quotas(self) -> MapDelta[QuotaEntity, Mapping[str, float]]:
+        """Quota values by entity."""
+        before: Mapping[QuotaEntity, Mapping[str, float]] = self.before.client_quotas.entities
+        return map_delta(before, self.after.client_quotas.entities)
+
+    @property
+    def acls(self) -> MapDelta[bytes, AccessControlEntry]:
+        """Access control entries by id."""
+        return map_delta(self.before.acls.entries, self.after.acls.entries)
+
+    @property
+    def scram(self) -> MapDelta[tuple[int, str], ScramCredential]:
+        """SCRAM credentials by mechanism and user."""
+        return map_delta(self.before.scram.credentials, self.after.scram.credentials)
+
+    @property
+    def delegation_tokens(self) -> MapDelta[str, DelegationToken]:
+        """Delegation tokens by id."""
+        return map_delta(self.before.delegation_tokens.tokens, self.after.delegation_tokens.tokens)
