@@ -14,6 +14,7 @@ from immutables import Map
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
@@ -27,7 +28,6 @@ from kvorum.wire.messages.alter_client_quotas import (
 )
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
 FRACTION_MAX: Final = 1e-6
 
 

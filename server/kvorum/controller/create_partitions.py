@@ -70,6 +70,7 @@ def _add_partitions(
         raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     first_index = len(topic.partitions)
     _check_count(topic, wanted)
+    context.record_mutations(wanted.count - first_index)
     rules = ClusterRules(image, context.settings)
     return [
         new_partition_record(

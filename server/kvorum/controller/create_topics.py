@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kvorum.controller.cluster_rules import ClusterRules
@@ -20,6 +20,8 @@ from kvorum.controller.new_partitions import (
     new_partition_record,
     placed_partitions,
 )
+from kvorum.controller.policies import CreateTopicRequest
+from kvorum.controller.policy_calls import ask_policy
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.controller.topic_validation import CollidingNames, check_partition_total
@@ -72,13 +74,12 @@ def create_topics(
         try:
             _check_name(image, topic.name, names)
             created = _create_topic(image, topic, context)
-            records.extend(created.records)
-            check_record_count(records)
-            results.append(created.result)
         except RequestError as error:
-            if error.code == ErrorCode.POLICY_VIOLATION:
-                raise
             results.append(_refusal(topic.name, error.code, error.message))
+            continue
+        records.extend(created.records)
+        check_record_count(records)
+        results.append(created.result)
     results.extend(_refused_beforehand(counts))
     return ControllerResult(
         CreateTopicsResponse(topics=results), () if request.validate_only else tuple(records)
@@ -118,6 +119,8 @@ def _create_topic(
 ) -> _NewTopic:
     config_records = _config_records(image, topic, context)
     partitions = _partitions(image, topic, context)
+    _ask_policy(topic, partitions, context)
+    context.record_mutations(len(partitions))
     topic_id = random_uuid(context.random)
     rules = ClusterRules(image, context.settings)
     records: list[RecordAndVersion] = [(TopicRecord(name=topic.name, topic_id=topic_id), 0)]
@@ -136,6 +139,28 @@ def _create_topic(
         configs=_effective_configs(image, topic, context),
     )
     return _NewTopic(records, result)
+
+
+def _ask_policy(
+    topic: CreatableTopic, partitions: Sequence[Sequence[int]], context: ControllerContext
+) -> None:
+    """Raise `RequestError` where the operator's policy does not want the topic."""
+    policy = context.settings.create_topic_policy
+    if policy is None:
+        return
+    configs = {config.name: config.value or "" for config in topic.configs}
+    if topic.assignments:
+        wanted = CreateTopicRequest(
+            topic=topic.name, replicas_assignments=dict(enumerate(partitions)), configs=configs
+        )
+    else:
+        wanted = CreateTopicRequest(
+            topic=topic.name,
+            num_partitions=len(partitions),
+            replication_factor=len(partitions[0]),
+            configs=configs,
+        )
+    ask_policy(lambda: policy.validate(wanted))
 
 
 def _config_records(

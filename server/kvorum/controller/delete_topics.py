@@ -45,15 +45,17 @@ def delete_topics(
     _check_deletion_is_enabled(context)
     wanted = _sort_out(request)
     results = wanted.refused
-    topics = _find(image, wanted, results)
-    records: tuple[RecordAndVersion, ...] = tuple(
-        (RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in topics
-    )
+    records: list[RecordAndVersion] = []
+    for topic_id, name in _find(image, wanted, results).items():
+        try:
+            context.record_mutations(len(image.topics.by_id[topic_id].partitions))
+        except RequestError as error:
+            results.append(_result(name, topic_id, error.code, error.message))
+            continue
+        records.append((RemoveTopicRecord(topic_id=topic_id), 0))
+        results.append(_result(name, topic_id, ErrorCode.NONE, None))
     check_record_count(records)
-    results.extend(
-        _result(name, topic_id, ErrorCode.NONE, None) for topic_id, name in topics.items()
-    )
-    return ControllerResult(DeleteTopicsResponse(responses=results), records)
+    return ControllerResult(DeleteTopicsResponse(responses=results), tuple(records))
 
 
 def _check_deletion_is_enabled(context: ControllerContext) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kvorum.controller.mutation_quota import MutationQuota
+from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from kvorum.controller.sessions import BrokerSessions
 from kvorum.metadata.features import VersionRange, supported_features
 
@@ -20,7 +22,7 @@ class ControllerSettings:
 
     `static_configs` are the explicit values of the properties file: the defaults beneath dynamic
     configuration. `quorum_voter_ids` are the ids of ``controller.quorum.voters``, empty for a
-    dynamic quorum.
+    dynamic quorum. The policies are the operator's own rules, None where there are none.
     """
 
     node_id: int
@@ -35,6 +37,8 @@ class ControllerSettings:
         default_factory=lambda: MappingProxyType(supported_features())
     )
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    create_topic_policy: CreateTopicPolicy | None = None
+    alter_config_policy: AlterConfigPolicy | None = None
 
 
 def _no_problem(kraft_version: int) -> str | None:
@@ -50,6 +54,7 @@ class ControllerContext:
     have; `kraft_version` and `leader_id` are the quorum's; `listener` is where the request
     arrived. `is_forwarded` tells that a broker passed the request on in an Envelope.
     `kraft_upgrade_problem` tells why the quorum cannot go to a kraft.version, None where it can.
+    `mutation_quota` is what the client may create and delete, None for as much as it likes.
     """
 
     settings: ControllerSettings
@@ -63,3 +68,9 @@ class ControllerContext:
     kraft_version: int = 0
     leader_id: int = -1
     kraft_upgrade_problem: Callable[[int], str | None] = _no_problem
+    mutation_quota: MutationQuota | None = None
+
+    def record_mutations(self, partitions: int) -> None:
+        """Pay for `partitions` that come or go; `RequestError` 89 where the quota is exceeded."""
+        if self.mutation_quota is not None:
+            self.mutation_quota.record(partitions, self.now_ms)

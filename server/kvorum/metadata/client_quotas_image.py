@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from immutables import Map
 
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity type and name, sorted by type; a name of None is the type's default."""

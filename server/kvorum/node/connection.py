@@ -12,6 +12,7 @@ from typing import cast
 from kvorum.node.connection_limits import ConnectionLimits
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.raft import Clock
+from kvorum.node.throttling import pause_ms
 
 READ_AHEAD_BYTES = 64 * 1024
 """How much of following requests is taken in while one is being answered."""
@@ -167,6 +168,9 @@ class ServerConnection(asyncio.Protocol):
             if response is not None and self._transport is not None:
                 self._transport.write(_SIZE.pack(len(response)) + response)
                 await self._can_write.wait()
+                pause = pause_ms(frame, response)
+                if pause:
+                    await asyncio.sleep(pause / 1000)
         except CloseConnectionError as error:
             self.close(str(error))
         except Exception:  # noqa: BLE001 - whatever it is, only this connection ends

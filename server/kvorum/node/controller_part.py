@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from types import MappingProxyType
 
+from kvorum.controller.mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
 from kvorum.node.controller_registration import ControllerRegistrar
 from kvorum.node.controller_shell import ControllerShell
@@ -13,6 +14,7 @@ from kvorum.node.controller_tasks import controller_tasks
 from kvorum.node.core import NodeCore
 from kvorum.node.dispatch import Dispatcher
 from kvorum.node.handlers.registry import controller_apis
+from kvorum.node.policies import NodePolicies, load_policies
 from kvorum.node.services import ControllerServices
 from kvorum.node.warm_up import warm_up
 from kvorum.wire.uuid_text import random_uuid
@@ -26,13 +28,18 @@ class ControllerPart:
 
     def __init__(self, core: NodeCore) -> None:
         self._core = core
+        self._policies = load_policies(core.config)
         self._shell = ControllerShell(
-            _settings(core),
+            _settings(core, self._policies),
             core.directories.bootstrap,
             raft=core.raft,
             loader=core.loader,
             clock=core.clock,
             random=core.random,
+            mutation_quotas=MutationQuotas(
+                window_count=core.config.mutation_quota.window_count,
+                window_seconds=core.config.mutation_quota.window_seconds,
+            ),
         )
         core.follower.shell = self._shell
         self._tasks = controller_tasks(self._shell, core.config)
@@ -101,9 +108,10 @@ class ControllerPart:
         self._shell.close()
         for server in self._servers.values():
             await server.stop()
+        self._policies.close()
 
 
-def _settings(core: NodeCore) -> ControllerSettings:
+def _settings(core: NodeCore, policies: NodePolicies) -> ControllerSettings:
     config = core.config
     return ControllerSettings(
         node_id=config.node_id,
@@ -115,4 +123,6 @@ def _settings(core: NodeCore) -> ControllerSettings:
         session_timeout_ms=config.broker.session_timeout_ms,
         supported_features=core.supported_features,
         static_configs=config.texts,
+        create_topic_policy=policies.create_topic,
+        alter_config_policy=policies.alter_config,
     )

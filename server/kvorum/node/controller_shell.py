@@ -13,9 +13,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 
 from kvorum.controller.activation import activation_records
+from kvorum.controller.mutation_quota import STRICT_SINCE, MutationQuota, MutationQuotas
 from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.sessions import BrokerSessions
@@ -46,6 +47,12 @@ Task = Callable[[MetadataImage, ControllerContext], ControllerResult[Answer]]
 _log = logging.getLogger(__name__)
 
 
+class _Throttled(Protocol):
+    """A response that can tell its client to wait."""
+
+    throttle_time_ms: int
+
+
 @dataclass(slots=True)
 class _Claim:
     """What there is only while this node is the active controller."""
@@ -67,8 +74,10 @@ class ControllerShell:
         loader: MetadataLoader,
         clock: Clock,
         random: Random,
+        mutation_quotas: MutationQuotas | None = None,
     ) -> None:
         self.settings = settings
+        self._mutation_quotas = mutation_quotas or MutationQuotas()
         self._bootstrap = bootstrap
         self._raft = raft
         self._loader = loader
@@ -96,10 +105,28 @@ class ControllerShell:
         claim = self._active_claim()
         if isinstance(body, BrokerHeartbeatRequest):
             claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
-        return await self._run(
+        quota = self._mutation_quota(request)
+        response = await self._run(
             claim,
-            lambda image, context: handle(image, body, context),
+            lambda image, context: handle(image, body, replace(context, mutation_quota=quota)),
             request=request,
+        )
+        if quota is not None:
+            now_ms = self._clock.monotonic_ms()
+            cast("_Throttled", response).throttle_time_ms = quota.throttle_time_ms(now_ms)
+        return response
+
+    def _mutation_quota(self, request: IncomingRequest) -> MutationQuota | None:
+        """Return what the client of `request` may create and delete, None for everything."""
+        strict_since = STRICT_SINCE.get(request.header.request_api_key)
+        if strict_since is None:
+            return None
+        return self._mutation_quotas.quota_for(
+            self._loader.published.client_quotas,
+            user=request.principal.name,
+            client_id=request.header.client_id or "",
+            is_strict=request.version >= strict_since,
+            now_ms=self._clock.monotonic_ms(),
         )
 
     def read(self, request: IncomingRequest) -> Message:

@@ -33,7 +33,8 @@ This page is written from the tables in `kvorum.metadata.config_definitions` by
 
 - Only PLAINTEXT listeners are served: a listener mapped to SSL or SASL is refused at start-up.
   `kvorum storage` formats and inspects the directories of such a node all the same.
-- Class names (`authorizer.class.name`, policies, callbacks) are taken as text: nothing is loaded.
+- The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
+  classes, described in `kvorum.controller.policies`. Other class names are taken as text.
 - Of several faults in one file, kvorum may name another one first.
 - The documentation that DescribeConfigs carries is our own line on each key, where there is one.
 """

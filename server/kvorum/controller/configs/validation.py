@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kvorum.controller.policies import AlterConfigRequest
+from kvorum.controller.policy_calls import ask_policy
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.config_definitions import (
     InvalidConfigError,
@@ -40,7 +42,7 @@ class ConfigChange:
 def check_changes(
     image: MetadataImage,
     resource: ConfigResource,
-    altered: Iterable[ConfigChange],
+    altered: Sequence[ConfigChange],
     removed: Iterable[ConfigChange],
     *,
     is_new_resource: bool,
@@ -53,6 +55,7 @@ def check_changes(
     """
     existing = dict(image.configs.of(*resource).items())
     wanted = dict(existing)
+    spelled_out = {change.name: change.value for change in altered}
     for change in altered:
         _check_change(image, resource, change, existing, context)
         if change.value is None:
@@ -70,6 +73,20 @@ def check_changes(
     _check_resource(resource, wanted, existing, context)
     if not is_new_resource:
         _check_existence(image, resource, context)
+    _ask_policy(resource, spelled_out, context)
+
+
+def _ask_policy(
+    resource: ConfigResource, altered: Mapping[str, str | None], context: ControllerContext
+) -> None:
+    """Raise `RequestError` where the operator's policy does not want the change."""
+    policy = context.settings.alter_config_policy
+    if policy is None:
+        return
+    wanted = AlterConfigRequest(
+        resource_type=resource[0], resource_name=resource[1], configs=altered
+    )
+    ask_policy(lambda: policy.validate(wanted))
 
 
 def _check_change(

@@ -47,6 +47,9 @@ _TOPIC = {
 }
 _BROKER = {
     "advertised.listeners": "Addresses that others are told to reach this node at.",
+    "alter.config.policy.class.name": (
+        "Python class, package.module.Class, that may refuse changes of configurations."
+    ),
     "auto.create.topics.enable": "Create a topic when a client asks for one that is not there.",
     "auto.leader.rebalance.enable": "Give leadership back to preferred replicas from time to time.",
     "broker.heartbeat.interval.ms": "Time between two heartbeats of a broker.",
@@ -71,6 +74,11 @@ _BROKER = {
     "controller.quorum.request.timeout.ms": "How long a request to another controller may take.",
     "controller.quorum.retry.backoff.ms": "Wait before a failed request is repeated.",
     "controller.quorum.voters": "Voters of a static quorum, id@host:port each.",
+    "controller.quota.window.num": "Windows for which a client may save up topic changes.",
+    "controller.quota.window.size.seconds": "Length of one of those windows.",
+    "create.topic.policy.class.name": (
+        "Python class, package.module.Class, that may refuse new topics."
+    ),
     "cordoned.log.dirs": "Data directories that get no new replicas; * is all.",
     "default.replication.factor": "Replicas of a topic that does not say how many.",
     "delete.topic.enable": "Allow topics to be deleted.",

@@ -23,6 +23,7 @@ _TOPIC_DEFAULT_KEYS = frozenset(
 _NODE_KEYS = frozenset(
     {
         "advertised.listeners",
+        "alter.config.policy.class.name",
         "auto.create.topics.enable",
         "auto.leader.rebalance.enable",
         "broker.heartbeat.interval.ms",
@@ -42,7 +43,10 @@ _NODE_KEYS = frozenset(
         "controller.quorum.request.timeout.ms",
         "controller.quorum.retry.backoff.ms",
         "controller.quorum.voters",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
         "cordoned.log.dirs",
+        "create.topic.policy.class.name",
         "default.replication.factor",
         "delete.topic.enable",
         "initial.broker.registration.timeout.ms",

@@ -14,12 +14,16 @@ from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.settings import (
     BrokerSettings,
     MetadataLogSettings,
+    MutationQuotaSettings,
     NetworkSettings,
+    PolicySettings,
     QuorumSettings,
     TopicSettings,
     broker_settings,
     metadata_log_settings,
+    mutation_quota_settings,
     network_settings,
+    policy_settings,
     quorum_settings,
     topic_settings,
 )
@@ -51,6 +55,8 @@ class NodeConfig:
     quorum: QuorumSettings
     broker: BrokerSettings
     topics: TopicSettings
+    mutation_quota: MutationQuotaSettings
+    policies: PolicySettings
     network: NetworkSettings
     enable_unstable_api_versions: bool
     enable_unstable_feature_versions: bool
@@ -108,6 +114,8 @@ class NodeConfig:
             quorum=quorum,
             broker=broker_settings(values),
             topics=topic_settings(values),
+            mutation_quota=mutation_quota_settings(values),
+            policies=policy_settings(values),
             network=network_settings(values),
             enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
             enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),

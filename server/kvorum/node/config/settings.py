@@ -76,6 +76,22 @@ class TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MutationQuotaSettings:
+    """For how long a client may save up what it is allowed to create and delete."""
+
+    window_count: int
+    window_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """The classes of the operator's policies, None where there are none."""
+
+    create_topic: str | None
+    alter_config: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSettings:
     """Connections and requests."""
 
@@ -151,6 +167,22 @@ def topic_settings(values: BrokerValues) -> TopicSettings:
         leader_imbalance_check_interval_seconds=values.integer(
             "leader.imbalance.check.interval.seconds"
         ),
+    )
+
+
+def mutation_quota_settings(values: BrokerValues) -> MutationQuotaSettings:
+    """Read ``controller.quota.window.*``."""
+    return MutationQuotaSettings(
+        window_count=values.integer("controller.quota.window.num"),
+        window_seconds=values.integer("controller.quota.window.size.seconds"),
+    )
+
+
+def policy_settings(values: BrokerValues) -> PolicySettings:
+    """Read which policies there are."""
+    return PolicySettings(
+        create_topic=values.optional_text("create.topic.policy.class.name"),
+        alter_config=values.optional_text("alter.config.policy.class.name"),
     )
 
 

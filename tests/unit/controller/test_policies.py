@@ -1,0 +1,209 @@
+"""What policies are asked, and what their answers come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest
+
+from kvorum.controller.policies import (
+    AlterConfigRequest,
+    CreateTopicRequest,
+    PolicyViolationError,
+)
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableReplicaAssignment,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsRequestCreatableTopicConfig,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+
+TOPIC = 2
+
+
+class TopicRule:
+    """Remembers what it was asked, and does what it is told."""
+
+    def __init__(self, act: Callable[[CreateTopicRequest], None] = lambda _: None) -> None:
+        self.asked: list[CreateTopicRequest] = []
+        self._act = act
+
+    def validate(self, request: CreateTopicRequest, /) -> None:
+        self.asked.append(request)
+        self._act(request)
+
+
+class ConfigRule:
+    """Remembers what it was asked, and does what it is told."""
+
+    def __init__(self, act: Callable[[AlterConfigRequest], None] = lambda _: None) -> None:
+        self.asked: list[AlterConfigRequest] = []
+        self._act = act
+
+    def validate(self, request: AlterConfigRequest, /) -> None:
+        self.asked.append(request)
+        self._act(request)
+
+
+def cluster(
+    topic_rule: TopicRule | None = None, config_rule: ConfigRule | None = None
+) -> ControllerUnderTest:
+    controller = ControllerUnderTest(
+        replace(
+            SETTINGS,
+            partitions_default=3,
+            create_topic_policy=topic_rule,
+            alter_config_policy=config_rule,
+        )
+    )
+    controller.activate()
+    controller.start_broker(1)
+    return controller
+
+
+def create(
+    controller: ControllerUnderTest, *topics: CreateTopicsRequestCreatableTopic
+) -> list[tuple[int, str | None]]:
+    response = controller.ask(CreateTopicsRequest(topics=list(topics)))
+    assert isinstance(response, CreateTopicsResponse)
+    return [(topic.error_code, topic.error_message) for topic in response.topics]
+
+
+def topic(name: str = "t", **configs: str) -> CreateTopicsRequestCreatableTopic:
+    return CreateTopicsRequestCreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=[
+            CreateTopicsRequestCreatableTopicConfig(key.replace("_", "."), value)
+            for key, value in configs.items()
+        ],
+    )
+
+
+def set_config(
+    controller: ControllerUnderTest, name: str, operations: dict[str, tuple[int, str | None]]
+) -> tuple[int, str | None]:
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalAlterConfigsRequestAlterConfigsResource(
+                resource_type=TOPIC,
+                resource_name=name,
+                configs=[
+                    IncrementalAlterConfigsRequestAlterableConfig(key, operation, value)
+                    for key, (operation, value) in operations.items()
+                ],
+            )
+        ]
+    )
+    response = controller.ask(request)
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return response.responses[0].error_code, response.responses[0].error_message
+
+
+def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
+    rule = TopicRule()
+    assert create(cluster(rule), topic(retention_ms="5")) == [(0, None)]
+    assert rule.asked == [
+        CreateTopicRequest(
+            topic="t", configs={"retention.ms": "5"}, num_partitions=3, replication_factor=1
+        )
+    ]
+
+
+def test_a_policy_sees_assignments_instead_of_numbers() -> None:
+    rule = TopicRule()
+    assigned = CreateTopicsRequestCreatableTopic(
+        name="t",
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, [1])],
+    )
+    assert create(cluster(rule), assigned) == [(0, None)]
+    assert rule.asked == [CreateTopicRequest(topic="t", configs={}, replicas_assignments={0: [1]})]
+
+
+def test_a_violation_refuses_one_topic_with_its_text_and_no_record() -> None:
+    def short_names(request: CreateTopicRequest) -> None:
+        if len(request.topic) > 1:
+            raise PolicyViolationError(f"{request.topic} is too long")
+
+    controller = cluster(TopicRule(short_names))
+    assert create(controller, topic("long"), topic("s")) == [
+        (ErrorCode.POLICY_VIOLATION, "long is too long"),
+        (0, None),
+    ]
+    assert list(controller.image.topics.ids) == ["s"]
+
+
+def test_a_topic_that_is_wrong_in_itself_is_not_asked_about() -> None:
+    rule = TopicRule()
+    assert create(cluster(rule), topic(".."))[0][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert rule.asked == []
+
+
+@pytest.mark.parametrize("raised", [KeyError("secret"), RuntimeError()])
+def test_a_policy_that_fails_is_an_unknown_error_without_a_text(raised: Exception) -> None:
+    def fail(_: object) -> None:
+        raise raised
+
+    unknown = (int(ErrorCode.UNKNOWN_SERVER_ERROR), None)
+    assert create(cluster(TopicRule(fail)), topic()) == [unknown]
+    controller = cluster(config_rule=ConfigRule(fail))
+    controller.create_topic("t")
+    assert set_config(controller, "t", {"retention.ms": (0, "5")}) == unknown
+
+
+def test_a_policy_sees_the_changes_the_client_spells_out() -> None:
+    rule = ConfigRule()
+    controller = cluster(config_rule=rule)
+    assert create(controller, topic(retention_ms="5", segment_bytes="2000000")) == [(0, None)]
+    changes: dict[str, tuple[int, str | None]] = {
+        "retention.ms": (1, None),
+        "max.message.bytes": (0, "7"),
+    }
+    assert set_config(controller, "t", changes) == (0, None)
+    replacing = AlterConfigsRequest(
+        resources=[
+            AlterConfigsRequestAlterConfigsResource(
+                TOPIC, "t", [AlterConfigsRequestAlterableConfig("flush.ms", "9")]
+            )
+        ]
+    )
+    controller.ask(replacing)
+    assert [(asked.resource_type, asked.resource_name) for asked in rule.asked] == [
+        (TOPIC, "t")
+    ] * 3
+    assert [dict(asked.configs) for asked in rule.asked] == [
+        {"retention.ms": "5", "segment.bytes": "2000000"},
+        {"retention.ms": None, "max.message.bytes": "7"},
+        {"flush.ms": "9"},
+    ]
+
+
+def test_a_violation_refuses_a_change_also_of_a_new_topic() -> None:
+    def no_flush(request: AlterConfigRequest) -> None:
+        if "flush.ms" in request.configs:
+            raise PolicyViolationError("flush.ms is ours")
+
+    refusal = (int(ErrorCode.POLICY_VIOLATION), "flush.ms is ours")
+    controller = cluster(config_rule=ConfigRule(no_flush))
+    assert create(controller, topic("new", flush_ms="5"), topic("t")) == [refusal, (0, None)]
+    assert set_config(controller, "t", {"flush.ms": (0, "5")}) == refusal
+    assert set_config(controller, "t", {"retention.ms": (0, "5")}) == (0, None)
+    assert dict(controller.image.configs.of(TOPIC, "t")) == {"retention.ms": "5"}

@@ -1,0 +1,120 @@
+"""The controller mutation quota over the wire: refusals, times to wait, muted connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.node.throttling import pause_ms
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import encode_request_frame, encode_response_frame
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasRequestOpData,
+    AlterClientQuotasResponse,
+)
+from kvorum.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.primitives import Message
+
+StartCluster = Callable[..., Cluster]
+RESPONSES = (
+    (CreateTopicsRequest, CreateTopicsResponse),
+    (DeleteTopicsRequest, DeleteTopicsResponse),
+    (CreatePartitionsRequest, CreatePartitionsResponse),
+)
+
+
+def limit_everyone(client: RawClient, rate: float) -> None:
+    request = AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequestEntryData(
+                entity=[AlterClientQuotasRequestEntityData("user", None)],
+                ops=[AlterClientQuotasRequestOpData("controller_mutation_rate", rate)],
+            )
+        ]
+    )
+    assert client.ask(request, AlterClientQuotasResponse, 1).entries[0].error_code == 0
+
+
+def create(client: RawClient, version: int, *topics: tuple[str, int]) -> CreateTopicsResponse:
+    request = CreateTopicsRequest(
+        topics=[CreateTopicsRequestCreatableTopic(name, count, 1) for name, count in topics],
+        timeout_ms=60_000,
+    )
+    return client.ask(request, CreateTopicsResponse, version)
+
+
+@pytest.mark.parametrize("is_forwarded", [False, True], ids=["controller", "broker"])
+def test_a_strict_quota_refuses_tells_to_wait_and_mutes_the_connection(
+    kvorum_cluster_factory: StartCluster, *, is_forwarded: bool
+) -> None:
+    cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})
+    address = cluster.bootstrap_servers if is_forwarded else cluster.controller_servers
+    with RawClient(address) as client, RawClient(address) as other:
+        limit_everyone(other, 2.0)
+        response = create(client, 7, ("a", 4), ("b", 1))
+        assert [topic.error_code for topic in response.topics] == [
+            ErrorCode.NONE,
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ]
+        assert 900 < response.throttle_time_ms <= 1_000
+        started = time.monotonic()
+        create(other, 7)
+        assert time.monotonic() - started < 0.5
+        # This one comes too early, and is answered when the time is over and there are tokens.
+        response = create(client, 7, ("b", 1))
+        assert time.monotonic() - started > 0.85
+        assert [topic.error_code for topic in response.topics] == [ErrorCode.NONE]
+        assert response.throttle_time_ms == 0
+
+
+def test_old_versions_are_served_and_told_to_wait(kvorum_cluster_factory: StartCluster) -> None:
+    cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})
+    with RawClient(cluster.controller_servers) as client:
+        limit_everyone(client, 100.0)
+        response = create(client, 5, ("a", 100), ("b", 5))
+        assert [topic.error_code for topic in response.topics] == [0, 0]
+        assert 0 < response.throttle_time_ms <= 50
+
+
+def test_a_client_that_leaves_while_it_is_muted_is_forgotten(
+    kvorum_cluster_factory: StartCluster,
+) -> None:
+    cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})
+    with RawClient(cluster.bootstrap_servers) as client:
+        limit_everyone(client, 0.01)
+        assert create(client, 7, ("a", 4), ("b", 1)).throttle_time_ms > 100_000
+    with RawClient(cluster.bootstrap_servers) as client:
+        assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
+
+
+@pytest.mark.parametrize(
+    ("request_class", "make_response"), RESPONSES, ids=lambda value: value.__name__
+)
+def test_the_time_to_wait_is_read_in_every_version(
+    request_class: type[Message], make_response: Callable[..., Message]
+) -> None:
+    for version in range(request_class.MIN_VERSION, request_class.MAX_VERSION + 1):
+        asked = encode_request_frame(
+            request_class(), version=version, correlation_id=1, client_id="c"
+        )
+        for throttle_time_ms in (0, 1, 123_456):
+            response = make_response(throttle_time_ms=throttle_time_ms)
+            answered = encode_response_frame(response, version=version, correlation_id=1)
+            assert pause_ms(asked, answered) == throttle_time_ms
