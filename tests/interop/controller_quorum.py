@@ -92,6 +92,13 @@ class Controller:
             process.kill()
             process.wait()
 
+    def kill(self) -> None:
+        """End it where it stands, if it runs."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
 
 class ControllerQuorum:
     """Controllers of one kind, each formatted by its kind's own tool; use as a context."""

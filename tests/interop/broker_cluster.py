@@ -1,0 +1,220 @@
+"""Real brokers, in processes of their own, on a quorum of controllers of either kind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import ClusterView, PartitionView
+from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.kvorum_node import listens
+
+HEAP_MB = 256
+STOP_TIMEOUT_S = 60
+KILLED_BY_SIGTERM = 143
+"""How Java ends after an orderly stop that was asked for with a signal."""
+SESSION_TIMEOUT_MS = 3000
+_FAULT = re.compile(r"^\[[^\]]*\] (?:FATAL|ERROR) .*", re.MULTILINE)
+
+# Small brokers that notice soon who lags behind.
+_BROKER_SETTINGS = {
+    "process.roles": "broker",
+    "controller.listener.names": "CONTROLLER",
+    "auto.create.topics.enable": "false",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.wait.max.ms": "250",
+    "offsets.topic.replication.factor": "2",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "2",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": "2000000",
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "metadata.log.max.record.bytes.between.snapshots": "8000",
+}
+_QUORUM_SETTINGS = {
+    "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    # Who leads shall be told by what the tests do.
+    "auto.leader.rebalance.enable": "false",
+    "metadata.log.max.record.bytes.between.snapshots": "8000",
+}
+
+
+@dataclass
+class Broker:
+    """One real broker, and its process while it runs."""
+
+    node_id: int
+    address: str
+    folder: Path
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def log_text(self) -> str:
+        """All that it has logged, in every one of its lives."""
+        return (self.folder / "log.txt").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def faults(self) -> list[str]:
+        """The lines of its log that tell of something wrong."""
+        return _FAULT.findall(self.log_text)
+
+    def write_settings(self, settings: Mapping[str, str]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own = {
+            **_BROKER_SETTINGS,
+            "node.id": str(self.node_id),
+            "listeners": f"PLAINTEXT://{self.address}",
+            "log.dirs": f"{self.folder / 'one'},{self.folder / 'two'}",
+            **settings,
+        }
+        text = "".join(f"{key}={value}\n" for key, value in own.items())
+        self.properties.write_text(text, encoding="utf-8")
+
+    def start(self) -> None:
+        with (self.folder / "log.txt").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self.command, str(self.properties)], stdout=log, stderr=log
+            )
+
+    def stop(self) -> int:
+        """Have it shut down in a controlled way; return how it ended."""
+        process, self.process = self.process, None
+        assert process is not None
+        process.terminate()
+        try:
+            return process.wait(STOP_TIMEOUT_S)
+        finally:
+            process.kill()
+            process.wait()
+
+    def kill(self) -> None:
+        """End it where it stands, if it runs."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+class BrokerCluster:
+    """Three controllers and some brokers."""
+
+    def __init__(
+        self, kind: Kind, folder: Path, *, brokers: int, java: Java, tools: ToolRunner
+    ) -> None:
+        self.tools = tools
+        self.quorum = ControllerQuorum(
+            kind, folder / "controllers", count=3, java=java, tools=tools
+        )
+        command = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
+        self.brokers = {
+            node_id: Broker(node_id, f"127.0.0.1:{port}", folder / str(node_id), command)
+            for node_id, port in enumerate(free_ports(brokers), 11)
+        }
+
+    @property
+    def servers(self) -> str:
+        """Where clients begin: at every broker."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @contextmanager
+    def running(self) -> Generator[BrokerCluster]:
+        """Format and start everybody; in the end nobody runs any more."""
+        with self.quorum:
+            try:
+                self._start()
+                yield self
+            finally:
+                for broker in self.brokers.values():
+                    broker.kill()
+
+    def _start(self) -> None:
+        bootstrap = {"controller.quorum.bootstrap.servers": self.quorum.addresses}
+        self.quorum.write_settings({**bootstrap, **_QUORUM_SETTINGS})
+        self.quorum.form(self.quorum.controllers)
+        self.quorum.start()
+        for broker in self.brokers.values():
+            broker.write_settings(bootstrap)
+            identity = ("-t", self.quorum.cluster_id, "-c", str(broker.properties))
+            done = self.tools.run("kafka-storage", "format", *identity, "--no-initial-controllers")
+            assert done.exit_code == 0, done.stdout + done.stderr
+            broker.start()
+
+    def tool(self, name: str, *arguments: str, expect: int = 0) -> ToolResult:
+        """Run one of Kafka's tools against the brokers."""
+        result = self.tools.run(name, "--bootstrap-server", self.servers, *arguments)
+        assert result.exit_code == expect, result.stdout + result.stderr
+        return result
+
+    def leader_of_quorum(self) -> int:
+        """Return who leads the controllers, once somebody does."""
+        found = wait_for(self.quorum.described, lambda: "no leader among the controllers")
+        return found.leader_id
+
+    def wait_for_brokers(self, *node_ids: int) -> ClusterView:
+        """Wait until exactly these brokers are unfenced, by what every one of them says."""
+        expected = {node_id: self.brokers[node_id].address for node_id in node_ids}
+
+        def look() -> ClusterView | None:
+            views = [self._described(self.brokers[node_id].address) for node_id in node_ids]
+            return views[0] if all(view and view.brokers == expected for view in views) else None
+
+        return wait_for(look, lambda: f"not just {node_ids}: {self._logs()}")
+
+    def wait_for_partitions(
+        self, topic: str, *, leaders: set[int], isr: set[int]
+    ) -> dict[int, PartitionView]:
+        """Wait until every partition has one of these leaders, and exactly these in its ISR."""
+
+        def look() -> dict[int, PartitionView] | None:
+            found = self.partitions(topic)
+            for partition in found.values():
+                if partition.leader not in leaders or set(partition.isr) != isr:
+                    return None
+            return found or None
+
+        return wait_for(look, lambda: f"{topic}: {self.partitions(topic)}")
+
+    def partitions(self, topic: str) -> dict[int, PartitionView]:
+        """Return a topic's partitions as some running broker shows them; none while none can."""
+        for broker in self.brokers.values():
+            if broker.process is None:
+                continue
+            try:
+                with ConfluentDriver(broker.address) as driver:
+                    return driver.describe_topic(topic)
+            except (KafkaException, KeyError):
+                continue
+        return {}
+
+    def _described(self, address: str) -> ClusterView | None:
+        if not listens(address):
+            return None
+        try:
+            with ConfluentDriver(address) as driver:
+                return driver.describe_cluster()
+        except (KafkaException, TimeoutError):
+            return None
+
+    def _logs(self) -> str:
+        return "\n".join(
+            f"{broker.node_id}: {broker.log_text[-1500:]}" for broker in self.brokers.values()
+        )

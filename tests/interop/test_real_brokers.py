@@ -1,0 +1,182 @@
+"""Two real brokers on three of our controllers, through whatever befalls either of them.
+
+The tests share one cluster and leave it as they found it: everybody up, every replica in sync.
+KVORUM_REAL_CONTROLLERS=1 in the environment tells the same about three real controllers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.interop.broker_cluster import KILLED_BY_SIGTERM, BrokerCluster
+from tests.interop.controller_quorum import Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.traffic import Traffic, read_all
+
+pytestmark = pytest.mark.interop
+
+FIRST, SECOND = 11, 12
+BOTH = {FIRST, SECOND}
+PARTITIONS = 4
+# A broker gets to know a replica that was moved to it from the metadata and at once complains.
+FAULTS_AT_REAL_CONTROLLERS = re.compile(
+    r"Expected partition \S+ with topic id \S+ to exist, but it was missing\. Creating"
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerCluster]:
+    """The cluster, with both brokers unfenced."""
+    folder = tmp_path_factory.mktemp("real-brokers")
+    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
+    made = BrokerCluster(kind, folder, brokers=2, java=java, tools=kafka_tools)
+    with made.running():
+        made.wait_for_brokers(FIRST, SECOND)
+        yield made
+
+
+def make_topic(cluster: BrokerCluster, topic: str, *options: str) -> None:
+    """Create a topic with a replica on each broker, and wait until all are in sync."""
+    options = options or ("--partitions", str(PARTITIONS), "--replication-factor", "2")
+    cluster.tool("kafka-topics", "--create", "--topic", topic, *options)
+    cluster.wait_for_partitions(topic, leaders=BOTH, isr=BOTH)
+
+
+def traffic_to(cluster: BrokerCluster, topic: str) -> Traffic:
+    make_topic(cluster, topic)
+    return Traffic(cluster.servers, topic, PARTITIONS)
+
+
+def test_records_and_groups(cluster: BrokerCluster) -> None:
+    with traffic_to(cluster, "plain") as traffic:
+        traffic.wait_for_acknowledged(50)
+    traffic.check()
+    offsets = cluster.wait_for_partitions("__consumer_offsets", leaders=BOTH, isr=BOTH)
+    assert len(offsets) == 3
+    listed = cluster.tool("kafka-consumer-groups", "--list").stdout.splitlines()
+    assert traffic.group in listed
+
+
+def test_transactions(cluster: BrokerCluster) -> None:
+    make_topic(cluster, "transacted")
+    producer = Producer({"bootstrap.servers": cluster.servers, "transactional.id": "numbers"})
+    producer.init_transactions(60)
+    for number in range(10):
+        producer.begin_transaction()
+        producer.produce("transacted", str(number), partition=0)
+        if number % 2:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+    committed = read_all(cluster.servers, "transacted", 1, isolation="read_committed")
+    assert committed == {0: [0, 2, 4, 6, 8]}
+
+
+def test_a_leading_controller_is_killed(cluster: BrokerCluster) -> None:
+    with traffic_to(cluster, "failover") as traffic:
+        traffic.wait_for_acknowledged(20)
+        before = cluster.leader_of_quorum()
+        controller = cluster.quorum.controllers[before]
+        controller.kill()
+        cluster.quorum.settled(cluster.quorum.keys(1, 2, 3))
+        assert cluster.leader_of_quorum() != before
+        make_topic(cluster, "made-after-failover")
+        traffic.wait_for_acknowledged(100)
+        cluster.quorum.start(before)
+        cluster.quorum.settled(cluster.quorum.keys(1, 2, 3))
+    traffic.check()
+
+
+def test_a_broker_is_killed_and_comes_back(cluster: BrokerCluster) -> None:
+    with traffic_to(cluster, "killed") as traffic:
+        traffic.wait_for_acknowledged(20)
+        cluster.brokers[SECOND].kill()
+        cluster.wait_for_partitions("killed", leaders={FIRST}, isr={FIRST})
+        traffic.wait_for_acknowledged(100)
+        cluster.brokers[SECOND].start()
+        cluster.wait_for_brokers(FIRST, SECOND)
+        cluster.wait_for_partitions("killed", leaders={FIRST}, isr=BOTH)
+    traffic.check()
+    elect_preferred_leaders(cluster, "killed")
+
+
+def elect_preferred_leaders(cluster: BrokerCluster, topic: str) -> None:
+    """Have Kafka's tool put those in the lead that are first among the replicas."""
+    cluster.tool("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+
+    def look() -> bool | None:
+        found = cluster.partitions(topic).values()
+        return all(part.leader == part.replicas[0] for part in found) or None
+
+    wait_for(look, lambda: f"preferred leaders: {cluster.partitions(topic)}")
+    assert {partition.leader for partition in cluster.partitions(topic).values()} == BOTH
+
+
+def test_a_broker_leaves_in_a_controlled_way(cluster: BrokerCluster) -> None:
+    leaving = cluster.brokers[FIRST]
+    with traffic_to(cluster, "controlled") as traffic:
+        traffic.wait_for_acknowledged(20)
+        assert leaving.stop() == KILLED_BY_SIGTERM
+        found = cluster.partitions("controlled")
+        assert {partition.leader for partition in found.values()} == {SECOND}
+        assert "The controller has asked us to exit controlled shutdown" in leaving.log_text
+        traffic.wait_for_acknowledged(50)
+        leaving.start()
+        cluster.wait_for_brokers(FIRST, SECOND)
+        cluster.wait_for_partitions("controlled", leaders={SECOND}, isr=BOTH)
+        elect_preferred_leaders(cluster, "controlled")
+    traffic.check()
+
+
+def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
+    assignment = ("--replica-assignment", f"{FIRST},{FIRST},{FIRST}")
+    cluster.tool("kafka-topics", "--create", "--topic", "moved", *assignment)
+    cluster.wait_for_partitions("moved", leaders={FIRST}, isr={FIRST})
+    wanted = [(SECOND,), (SECOND, FIRST), (FIRST, SECOND)]
+    with Traffic(cluster.servers, "moved", 3) as traffic:
+        traffic.wait_for_acknowledged(50)
+        file = tmp_path / "wanted.json"
+        file.write_text(reassignment("moved", wanted))
+        plan = ("--reassignment-json-file", str(file))
+        cluster.tool("kafka-reassign-partitions", *plan, "--execute", "--throttle", "50000000")
+        wait_for(
+            lambda: is_complete(cluster, plan) or None, lambda: str(cluster.partitions("moved"))
+        )
+        found = cluster.partitions("moved")
+        assert [found[index].replicas for index in range(3)] == wanted
+        assert [set(found[index].isr) for index in range(3)] == [set(want) for want in wanted]
+        traffic.wait_for_acknowledged(50)
+    traffic.check()
+    assert (
+        "No partition reassignments found."
+        in cluster.tool("kafka-reassign-partitions", "--list").stdout
+    )
+
+
+def reassignment(topic: str, wanted: Sequence[Sequence[int]]) -> str:
+    """Return a plan as Kafka's tool reads it."""
+    partitions = [
+        {"topic": topic, "partition": index, "replicas": list(replicas)}
+        for index, replicas in enumerate(wanted)
+    ]
+    return json.dumps({"version": 1, "partitions": partitions})
+
+
+def is_complete(cluster: BrokerCluster, plan: Sequence[str]) -> bool:
+    """Tell whether Kafka's tool says that a plan is carried out."""
+    told = cluster.tool("kafka-reassign-partitions", *plan, "--verify").stdout
+    return "is still in progress" not in told and told.count("is completed.") == 3
+
+
+def test_no_broker_told_of_a_fault(cluster: BrokerCluster) -> None:
+    faults = [line for broker in cluster.brokers.values() for line in broker.faults]
+    assert [line for line in faults if not FAULTS_AT_REAL_CONTROLLERS.search(line)] == []

@@ -1,0 +1,156 @@
+"""Records that flow all the while: one producer, one reader of a group, and a count in the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+
+PAUSE_BETWEEN_RECORDS_S = 0.005
+PATIENCE_S = 60
+POLL_TIMEOUT_S = 0.2
+Position = tuple[int, int]
+"""A partition and the number that its record holds."""
+
+
+@dataclass
+class Traffic:
+    """Numbers, sent by an idempotent producer with acks=all to each partition in turn.
+
+    A consumer of a group reads along. Use as a context: the end of the block waits until all that
+    was sent is acknowledged and read.
+    """
+
+    servers: str
+    topic: str
+    partitions: int
+    group: str = ""
+    sent: list[Position] = field(default_factory=list[Position])
+    acknowledged: list[Position] = field(default_factory=list[Position])
+    failed: list[str] = field(default_factory=list[str])
+    read_by_group: set[Position] = field(default_factory=set[Position])
+
+    def __post_init__(self) -> None:
+        self.group = self.group or f"readers of {self.topic}"
+        self._stops_sending = threading.Event()
+        self._stops_reading = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._send, daemon=True),
+            threading.Thread(target=self._read, daemon=True),
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        sender, reader = self._threads
+        self._stops_sending.set()
+        sender.join()
+        deadline = time.monotonic() + PATIENCE_S
+        while kind is None and not self.read_by_group >= set(self.acknowledged):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_TIMEOUT_S)
+        self._stops_reading.set()
+        reader.join()
+
+    def wait_for_acknowledged(self, more: int) -> None:
+        """Wait until so many records more than by now are acknowledged."""
+        wanted = len(self.acknowledged) + more
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.acknowledged) < wanted:
+            assert time.monotonic() < deadline, f"{len(self.acknowledged)} acknowledged, no more"
+            time.sleep(POLL_TIMEOUT_S)
+
+    def check(self) -> None:
+        """Check that all was acknowledged, is there once and in order, and reached the group."""
+        assert self.failed == []
+        assert sorted(self.acknowledged) == sorted(self.sent)
+        stored = read_all(self.servers, self.topic, self.partitions)
+        assert stored == {
+            partition: [number for where, number in self.sent if where == partition]
+            for partition in range(self.partitions)
+        }
+        assert self.read_by_group == set(self.sent)
+
+    def _send(self) -> None:
+        settings = {"bootstrap.servers": self.servers, "log_level": 0, "linger.ms": 5}
+        producer = Producer({**settings, "enable.idempotence": True, "acks": "all"})
+        number = 0
+        while not self._stops_sending.is_set():
+            position = (number % self.partitions, number)
+            producer.produce(
+                self.topic,
+                str(number),
+                partition=position[0],
+                on_delivery=partial(self._delivered, position),
+            )
+            self.sent.append(position)
+            number += 1
+            producer.poll(0)
+            time.sleep(PAUSE_BETWEEN_RECORDS_S)
+        producer.flush(PATIENCE_S)
+
+    def _delivered(self, position: Position, error: object, _: object) -> None:
+        if error is None:
+            self.acknowledged.append(position)
+        else:
+            self.failed.append(f"{position}: {error}")
+
+    def _read(self) -> None:
+        settings = {"bootstrap.servers": self.servers, "group.id": self.group, "log_level": 0}
+        consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+        consumer.subscribe([self.topic])
+        try:
+            while not self._stops_reading.is_set():
+                message = consumer.poll(POLL_TIMEOUT_S)
+                if message is not None and message.error() is None:
+                    self.read_by_group.add(_position(message))
+        finally:
+            consumer.close()
+
+
+def _position(message: Message) -> Position:
+    partition, value = message.partition(), message.value()
+    assert partition is not None
+    assert isinstance(value, bytes)
+    return partition, int(value)
+
+
+def read_all(
+    servers: str, topic: str, partitions: int, *, isolation: str = "read_uncommitted"
+) -> dict[int, list[int]]:
+    """Return the numbers that are in each partition, from its first record to its last."""
+    found: dict[int, list[int]] = {partition: [] for partition in range(partitions)}
+    settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
+    isolated = {"isolation.level": isolation, "enable.partition.eof": True, "log_level": 0}
+    consumer = Consumer({**settings, **isolated})
+    try:
+        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in found])
+        ended: set[int] = set()
+        deadline = time.monotonic() + PATIENCE_S
+        while len(ended) < partitions:
+            assert time.monotonic() < deadline, f"{topic}: only {ended} read to the end"
+            message = consumer.poll(POLL_TIMEOUT_S)
+            if message is None:
+                continue
+            if message.error() is None:
+                partition, number = _position(message)
+                found[partition].append(number)
+            elif (end := message.partition()) is not None:
+                ended.add(end)
+    finally:
+        consumer.close()
+    return found
