@@ -5,7 +5,9 @@ A controller that becomes active starts a new `BrokerSessions` and hands it to e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from kvorum.metadata.cluster_image import ClusterImage
 
@@ -54,6 +56,10 @@ class BrokerSessions:
         """Tell whether this incarnation was heard of within the session timeout."""
         contact_ms = self._contacts_ms.get((broker_id, epoch))
         return contact_ms is not None and not self._is_expired(contact_ms, now_ms)
+
+    def last_contacts_ms(self) -> Mapping[tuple[int, int], float]:
+        """Return when each incarnation (broker id and epoch) was heard of last."""
+        return MappingProxyType(self._contacts_ms)
 
     def pop_expired(self, now_ms: float) -> tuple[int, int] | None:
         """Forget the incarnation heard of longest ago if its session is over, and return it."""

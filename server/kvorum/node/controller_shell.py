@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol, TypeVar, cast
@@ -26,6 +26,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.controller_measures import ControllerMeasures
 from kvorum.node.deferred import DeferredAnswers
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
@@ -82,6 +83,7 @@ class ControllerShell:
         self._raft = raft
         self._loader = loader
         self._clock = clock
+        self.measures = ControllerMeasures(clock.monotonic_ms())
         self._random = random
         self._claim: _Claim | None = None
         self._is_claimed = asyncio.Event()
@@ -91,6 +93,16 @@ class ControllerShell:
     def is_active(self) -> bool:
         """Whether this node is the active controller."""
         return self._claim is not None
+
+    @property
+    def applied_offset(self) -> int:
+        """The last offset that decisions rest on: proposed where this is the active controller."""
+        pending_offset = -1 if self._claim is None else self._claim.pending.last_offset
+        return max(pending_offset, self._loader.last_offset)
+
+    def last_contacts_ms(self) -> Mapping[tuple[int, int], float] | None:
+        """Return when each broker (id and epoch) was heard of; None without the leadership."""
+        return None if self._claim is None else self._claim.sessions.last_contacts_ms()
 
     async def wait_until_active(self) -> None:
         """Return once this node is the active controller."""
@@ -179,6 +191,20 @@ class ControllerShell:
     async def _run(
         self, claim: _Claim, task: Task[Answer], *, request: IncomingRequest | None = None
     ) -> Answer:
+        started_ms = self._clock.monotonic_ms()
+        try:
+            result = self._decide(claim, task, request)
+        finally:
+            ended_ms = self._clock.monotonic_ms()
+            self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
+        if claim.pending.last_offset > self._loader.published.last_offset:
+            await self._deferred.wait_for(claim.pending.last_offset)
+        return result.response
+
+    def _decide(
+        self, claim: _Claim, task: Task[Answer], request: IncomingRequest | None
+    ) -> ControllerResult[Answer]:
+        """Return what `task` decides, with its records proposed; in doubt, stop leading."""
         try:
             result = task(claim.pending, self._context(claim.sessions, request))
             self._append(claim, result)
@@ -191,12 +217,11 @@ class ControllerShell:
             raise self._not_controller() from error
         except Exception:  # noqa: BLE001 - the pending state may be wrong: start from the log again
             _log.exception("The controller failed in epoch %d and resigns", claim.epoch)
+            self.measures.failure_count += 1
             self.renounce()
             self._raft.resign(claim.epoch)
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from None
-        if claim.pending.last_offset > self._loader.published.last_offset:
-            await self._deferred.wait_for(claim.pending.last_offset)
-        return result.response
+        return result
 
     def _append(self, claim: _Claim, result: ControllerResult[Answer]) -> None:
         """Fold the records of `result` into the pending image and propose them."""
@@ -213,6 +238,7 @@ class ControllerShell:
             if last_offset != base_offset + len(records) - 1:
                 raise AssertionError(f"records meant for {base_offset} ended at {last_offset}")
             claim.pending = pending
+            self.measures.last_append_ms = self._clock.wall_ms()
 
     def _context(
         self, sessions: BrokerSessions, request: IncomingRequest | None

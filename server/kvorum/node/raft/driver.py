@@ -25,6 +25,7 @@ from kvorum.node.raft.directory import (
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
+from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.runtime import Connect, Runtime, Timer
 from kvorum.node.raft.snapshot_files import check_and_freeze
@@ -78,6 +79,7 @@ class Driver:
         self.inbound = InboundRequests(opened.log)
         self.on_shutdown_complete: Callable[[], None] = lambda: None
         self.failure: Exception | None = None
+        self.measures = RaftMeasures(runtime.monotonic_ms())
         self._election_file = opened.election_file
         self._listener = listener
         self._runtime = runtime
@@ -116,6 +118,7 @@ class Driver:
 
     def run(self, effects: Effects) -> None:
         """Do the effects of a verb, behind those of the verbs before it."""
+        self.measures.took_role(self.core.role, now_ms=self.now())
         self._queue.extend(effects.at_once)
         if effects.write is not None:
             self._queue.append(effects.write)
@@ -205,19 +208,24 @@ class Driver:
             case AppendProposal():
                 self._append_proposal(effect)
             case AppendEpochStart() | AppendVoters():
-                self._append(control_batch(effect, timestamp_ms=self._runtime.wall_ms()))
+                self._append_own(control_batch(effect, timestamp_ms=self._runtime.wall_ms()))
             case AppendFetched():
-                self._append(self._fetched(effect.number).first(effect.batch_count))
+                self._append_fetched(effect)
             case TruncateLog():
                 self._truncate(effect.end_offset)
             case Committed() | LeadershipGained() | LeadershipLost() | LeaderChanged():
-                self.applier.add(effect)
+                self._tell(effect)
             case ShutdownComplete():
                 self.on_shutdown_complete()
             case PeerRefused():
                 self._note_refusal(effect)
             case _:
                 self._do_download(effect)
+
+    def _tell(self, effect: Committed | LeadershipGained | LeadershipLost | LeaderChanged) -> None:
+        if isinstance(effect, Committed):
+            self.measures.committed(effect.high_watermark, now_ms=self.now())
+        self.applier.add(effect)
 
     def _do_download(self, effect: Effect) -> None:
         match effect:
@@ -244,7 +252,7 @@ class Driver:
         batch = build_data_batch(
             values, base_offset=effect.base_offset, epoch=effect.epoch, timestamp_ms=now_ms
         )
-        self._append(batch)
+        self._append_own(batch)
         self.applier.remember(
             CommittedBatch(
                 base_offset=effect.base_offset,
@@ -262,6 +270,17 @@ class Driver:
         if records is None:
             raise TypeError("records to append came with no response to a fetch")
         return records
+
+    def _append_own(self, batch: bytes) -> None:
+        before = self.log.end_offset
+        self._append(batch)
+        end_offset = self.log.end_offset
+        self.measures.appended(end_offset - before, end_offset=end_offset, now_ms=self.now())
+
+    def _append_fetched(self, effect: AppendFetched) -> None:
+        before = self.log.end_offset
+        self._append(self._fetched(effect.number).first(effect.batch_count))
+        self.measures.fetched(self.log.end_offset - before, now_ms=self.now())
 
     def _append(self, batches: bytes | memoryview) -> None:
         self.log.append(batches)

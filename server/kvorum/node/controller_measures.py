@@ -1,0 +1,28 @@
+"""What is collected while a controller works, for the metrics that are no state of it."""
+
+from __future__ import annotations
+
+from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
+
+
+class ControllerMeasures:
+    """Fed by the controller's shell; `last_append_ms` is by the calendar, None before the first."""
+
+    def __init__(self, now_ms: float) -> None:
+        self.operation_count = 0
+        self.failure_count = 0
+        self.new_leader_count = 0
+        self.processing_ms = LatestValues()
+        self.busy_ms = WindowedSensor(now_ms)
+        self.last_append_ms: int | None = None
+
+    def processed(self, *, started_ms: float, ended_ms: float) -> None:
+        """Note that the controller worked on one request or task."""
+        self.operation_count += 1
+        duration_ms = ended_ms - started_ms
+        self.processing_ms.record(duration_ms)
+        self.busy_ms.record(duration_ms, ended_ms)
+
+    def idle_ratio(self, now_ms: float) -> float:
+        """Return the share of time in which the controller worked on nothing."""
+        return max(1 - self.busy_ms.rate_per_second(now_ms) / 1000, 0.0)

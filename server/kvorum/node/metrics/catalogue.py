@@ -1,0 +1,205 @@
+"""Every metric that a node can tell, with what it says in one line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric, MetricGroup
+
+CONTROLLER_DOMAIN: Final = "kafka.controller"
+SERVER_DOMAIN: Final = "kafka.server"
+
+KAFKA_CONTROLLER: Final = MetricGroup(
+    CONTROLLER_DOMAIN,
+    "KafkaController",
+    {
+        "ActiveControllerCount": "1 on the active controller, 0 on the others",
+        "ActiveBrokerCount": "Registered brokers that are not fenced",
+        "FencedBrokerCount": "Registered brokers that are fenced",
+        "ControlledShutdownBrokerCount": "Registered brokers that are being shut down in order",
+        "GlobalTopicCount": "Topics of the cluster",
+        "GlobalPartitionCount": "Partitions of the cluster",
+        "OfflinePartitionsCount": "Partitions without a leader",
+        "PreferredReplicaImbalanceCount": "Partitions that their preferred replica does not lead",
+        "IgnoredStaticVoters": "1 where controller.quorum.voters is set but others are in force",
+        "MetadataErrorCount": "Times that this controller failed while it made or read metadata",
+        "LastAppliedRecordOffset": "Offset of the last record that this controller acts on",
+        "LastAppliedRecordTimestamp": "When that record was written, in ms since 1970",
+        "LastAppliedRecordLagMs": "How long ago that was",
+        "LastCommittedRecordOffset": "Offset of the last record known to be committed",
+        "EventQueueOperationsStartedCount": "Requests and tasks that this controller began with",
+        "NewActiveControllersCount": "Times that this node heard of a new leader",
+    },
+)
+KAFKA_CONTROLLER_BROKERS: Final = MetricGroup(
+    CONTROLLER_DOMAIN,
+    "KafkaController",
+    {
+        "BrokerRegistrationState": "10 fenced, 20 in controlled shutdown, 30 active",
+        "TimeSinceLastHeartbeatReceivedMs": (
+            "Since the broker's last heartbeat, the session timeout at most; active controller only"
+        ),
+    },
+    labels=("broker",),
+)
+CONTROLLER_EVENT_TIMES: Final = MetricGroup(
+    CONTROLLER_DOMAIN,
+    "ControllerEventManager",
+    {"EventQueueProcessingTimeMs": "How long the controller works on a request or task"},
+    kind=Kind.HISTOGRAM,
+)
+CONTROLLER_EVENTS: Final = MetricGroup(
+    CONTROLLER_DOMAIN,
+    "ControllerEventManager",
+    {"AvgIdleRatio": "Share of time in which the controller works on nothing"},
+)
+CONTROLLER_STATS: Final = MetricGroup(
+    CONTROLLER_DOMAIN,
+    "ControllerStats",
+    {
+        "UncleanLeaderElectionsPerSec": "Leaders elected that may lack committed records",
+        "ElectionFromEligibleLeaderReplicasPerSec": "Leaders elected from outside the ISR, safely",
+    },
+    kind=Kind.METER,
+)
+METADATA_LOADER: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "MetadataLoader",
+    {
+        "CurrentMetadataVersion": "Level of the finalized metadata.version",
+        "CurrentControllerId": "Id of the leader of the quorum, -1 where none is known",
+        "HandleLoadSnapshotCount": "Snapshots loaded since the start",
+        "AvgIdleRatio": "Share of time in which no metadata is being taken in",
+    },
+)
+FINALIZED_LEVELS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "MetadataLoader",
+    {"FinalizedLevel": "Finalized level of a feature"},
+    labels=("featureName",),
+)
+SNAPSHOT_EMITTER: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "SnapshotEmitter",
+    {
+        "LatestSnapshotGeneratedBytes": "Size of the latest snapshot of this process, 0 for none",
+        "LatestSnapshotGeneratedAgeMs": "Since then, or since the start",
+    },
+)
+METADATA_BATCHES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "BrokerMetadataListener",
+    {
+        "MetadataBatchProcessingTimeUs": "How long it takes to fold a batch of the log in",
+        "MetadataBatchSizes": "Records in a batch of the log",
+    },
+    kind=Kind.HISTOGRAM,
+)
+BROKER_METADATA: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "broker-metadata-metrics",
+    {
+        "last-applied-record-offset": "Offset of the last record that this broker acts on",
+        "last-applied-record-timestamp": "When that record was written, in ms since 1970",
+        "last-applied-record-lag-ms": "How long ago that was",
+        "ignored-static-voters": "1 where controller.quorum.voters is set but others are in force",
+    },
+    has_attributes=True,
+)
+SUPPORTED_LEVELS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "node-metrics",
+    {
+        "maximum-supported-level": "Highest level of a feature that this node supports",
+        "minimum-supported-level": "Lowest level of a feature that this node supports",
+    },
+    has_attributes=True,
+    labels=("feature-name",),
+)
+KAFKA_SERVER: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "KafkaServer",
+    {"BrokerState": "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 stopping"},
+)
+KAFKA_SERVER_TEXTS: Final = MetricGroup(
+    SERVER_DOMAIN, "KafkaServer", {"ClusterId": "Id of the cluster"}, kind=Kind.TEXT
+)
+CONTROLLER_SERVER_TEXTS: Final = MetricGroup(
+    SERVER_DOMAIN, "ControllerServer", {"ClusterId": "Id of the cluster"}, kind=Kind.TEXT
+)
+RAFT: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "raft-metrics",
+    {
+        "current-leader": "Id of the leader of the quorum, -1 where none is known",
+        "current-vote": "Id of whom this replica voted for in this epoch, -1 for nobody",
+        "current-epoch": "Epoch of the quorum",
+        "high-watermark": "Everything below is committed, -1 where that is not known",
+        "log-end-offset": "Offset that the next record of this replica's log gets",
+        "log-end-epoch": "Epoch of the last record of this replica's log",
+        "number-unknown-voter-connections": "Voters whose address is not known",
+        "number-of-voters": "Voters of the quorum",
+        "number-of-observers": "Observers that fetch from this leader",
+        "uncommitted-voter-change": "1 while this leader has a change of voters uncommitted",
+        "commit-latency-avg": "Mean time to commit, by record, in ms, of the last minute",
+        "commit-latency-max": "Longest time to commit, by record, in ms, of the last minute",
+        "election-latency-avg": "Mean time to find a leader, in ms, of the last minute",
+        "election-latency-max": "Longest time to find a leader, in ms, of the last minute",
+        "fetch-records-rate": "Records fetched from the leader, by second",
+        "append-records-rate": "Records appended as the leader, by second",
+    },
+    has_attributes=True,
+)
+RAFT_TEXTS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "raft-metrics",
+    {
+        "current-state": "Role of this replica",
+        "current-vote-directory-id": "Directory id of whom this replica voted for",
+    },
+    kind=Kind.TEXT,
+    has_attributes=True,
+)
+CONNECTIONS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "socket-server-metrics",
+    {"connection-count": "Open connections of a listener"},
+    has_attributes=True,
+    labels=("listener", "networkProcessor"),
+)
+OWN: Final = MetricGroup(
+    OWN_DOMAIN,
+    "",
+    {
+        "raft_offline_voters": "Voters that have not fetched within the fetch timeout, leader only",
+        "event_loop_stalls": "Times since the start that the process stood still for 100 ms",
+        "event_loop_stalled_ms": "How long that took, all together",
+        "is_alive": "What /healthz says: 1 for yes",
+        "is_ready": "What /readyz says: 1 for yes",
+    },
+)
+GROUPS: Final = (
+    KAFKA_CONTROLLER,
+    KAFKA_CONTROLLER_BROKERS,
+    CONTROLLER_EVENT_TIMES,
+    CONTROLLER_EVENTS,
+    CONTROLLER_STATS,
+    METADATA_LOADER,
+    FINALIZED_LEVELS,
+    SNAPSHOT_EMITTER,
+    METADATA_BATCHES,
+    BROKER_METADATA,
+    SUPPORTED_LEVELS,
+    KAFKA_SERVER,
+    KAFKA_SERVER_TEXTS,
+    CONTROLLER_SERVER_TEXTS,
+    RAFT,
+    RAFT_TEXTS,
+    CONNECTIONS,
+    OWN,
+)
+
+
+def all_metrics() -> tuple[Metric, ...]:
+    """Return every metric there is."""
+    return tuple(metric for group in GROUPS for metric in group.metrics)

@@ -1,0 +1,162 @@
+"""A small HTTP server in the event loop of the node, which no client can harm.
+
+A connection is for one request: GET or HEAD, nothing but a head, whole within a few seconds. There
+are few connections at once, each takes a few kilobytes, and none lives longer than its time, also
+where the client does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import TypeAlias, cast
+
+from kvorum.node.metrics.http_request import (
+    END_OF_HEAD,
+    HEAD_BYTES_MAX,
+    BadRequestError,
+    HttpAnswer,
+    HttpRequest,
+    plain,
+    read_head,
+)
+
+CONNECTIONS_MAX = 32
+"""Scrapers and probes are a handful."""
+REQUEST_SECONDS_MAX = 5.0
+"""For the whole of a request to come in."""
+ANSWER_SECONDS_MAX = 30.0
+"""For making the answer, and for the client to take it."""
+Answerer: TypeAlias = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+_log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """Answers requests by their path."""
+
+    def __init__(self, answerers: Mapping[str, Answerer]) -> None:
+        self._answerers = answerers
+        # In the order in which they came.
+        self._connections: dict[_Connection, None] = {}
+        self._server: asyncio.Server | None = None
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which is closed with this server."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _Connection(self._connections, self.answer), sock=bound
+        )
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection. Stopping twice is allowed."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """Answer a request; whatever goes wrong is an answer too."""
+        if request.method not in {"GET", "HEAD"}:
+            return plain(HTTPStatus.METHOD_NOT_ALLOWED)
+        answerer = self._answerers.get(request.path)
+        if answerer is None:
+            return plain(HTTPStatus.NOT_FOUND)
+        try:
+            return await answerer(request)
+        except Exception:  # noqa: BLE001 - measuring must not end what is measured
+            _log.exception("Answering %s failed", request.path)
+            return plain(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, from its first byte to the last of its only answer."""
+
+    def __init__(
+        self,
+        others: dict[_Connection, None],
+        answer: Callable[[HttpRequest], Awaitable[HttpAnswer]],
+    ) -> None:
+        self._others = others
+        self._answer_to = answer
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._answering: asyncio.Task[None] | None = None
+        self._is_answered = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in; where there are too many, the oldest one gives way."""
+        self._transport = cast("asyncio.Transport", transport)
+        if len(self._others) >= CONNECTIONS_MAX:
+            # Whoever holds connections open does not keep a probe from being answered.
+            next(iter(self._others)).abort()
+        self._others[self] = None
+        self._set_deadline(REQUEST_SECONDS_MAX)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Forget the connection; nobody waits for the answer any more."""
+        self._transport = None
+        self._buffer.clear()
+        self._others.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes in until the head is whole; what comes behind it is of no interest."""
+        if self._is_answered or self._answering is not None:
+            return
+        self._buffer += data
+        end = self._buffer.find(END_OF_HEAD, 0, HEAD_BYTES_MAX)
+        if end >= 0:
+            self._take(bytes(self._buffer[:end]))
+        elif len(self._buffer) >= HEAD_BYTES_MAX:
+            self._finish(plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE), with_body=True)
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _take(self, head: bytes) -> None:
+        self._buffer.clear()
+        try:
+            request = read_head(head)
+        except BadRequestError as error:
+            self._finish(plain(error.status), with_body=True)
+            return
+        self._set_deadline(ANSWER_SECONDS_MAX)
+        self._answering = asyncio.get_running_loop().create_task(self._answer(request))
+
+    async def _answer(self, request: HttpRequest) -> None:
+        answer = await self._answer_to(request)
+        self._finish(answer, with_body=request.method != "HEAD")
+
+    def _finish(self, answer: HttpAnswer, *, with_body: bool) -> None:
+        """Send an answer; the connection is closed once it has left, or its time is over."""
+        self._is_answered = True
+        self._buffer.clear()
+        if self._transport is None:
+            return
+        self._transport.write(answer.encode(with_body=with_body))
+        if self._transport.can_write_eof():
+            # What the client still sends is read and dropped: closing on it would reset the
+            # connection, and with it an answer that has not arrived.
+            self._transport.write_eof()
+            self._set_deadline(ANSWER_SECONDS_MAX)
+        else:
+            self._transport.close()
+
+    def eof_received(self) -> bool:
+        """Close where the answer is out; a client may be done sending before that."""
+        return not self._is_answered
+
+    def _set_deadline(self, seconds: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.abort)

@@ -1,0 +1,116 @@
+"""Values that have to be collected as things happen: windows of time, and the latest of many."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass
+
+WINDOW_MS = 30_000
+"""Kafka's metrics.sample.window.ms; two windows are kept, as with its metrics.num.samples."""
+LATEST_COUNT = 1024
+"""So many values a distribution is made of; Kafka's reservoirs are of about the same size."""
+
+
+@dataclass(slots=True)
+class _Window:
+    start_ms: float
+    count: int = 0
+    total: float = 0.0
+    highest: float = -math.inf
+
+
+class WindowedSensor:
+    """What was recorded in the last two windows of time, as Kafka's sampled statistics have it."""
+
+    __slots__ = ("_current", "_previous")
+
+    def __init__(self, now_ms: float) -> None:
+        self._current = _Window(now_ms)
+        self._previous: _Window | None = None
+
+    def record(self, value: float, now_ms: float) -> None:
+        """Take a value in."""
+        window = self._current
+        if now_ms - window.start_ms >= WINDOW_MS:
+            self._previous, window = window, _Window(now_ms)
+            self._current = window
+        window.count += 1
+        window.total += value
+        window.highest = max(window.highest, value)
+
+    def average(self, now_ms: float) -> float:
+        """Return the mean of the values; NaN where there are none."""
+        windows = self._windows(now_ms)
+        count = sum(window.count for window in windows)
+        return sum(window.total for window in windows) / count if count else math.nan
+
+    def maximum(self, now_ms: float) -> float:
+        """Return the highest of the values; NaN where there are none."""
+        highest = max((window.highest for window in self._windows(now_ms)), default=-math.inf)
+        return math.nan if highest == -math.inf else highest
+
+    def rate_per_second(self, now_ms: float) -> float:
+        """Return the sum of the values by the time they took, which is a whole window at least."""
+        windows = self._windows(now_ms)
+        if not windows:
+            return 0.0
+        elapsed_ms = max(now_ms - windows[0].start_ms, 0.0)
+        if elapsed_ms < WINDOW_MS:
+            # Kafka fills up with whole windows, so that a first value is no rush.
+            elapsed_ms += WINDOW_MS
+        return sum(window.total for window in windows) * 1000 / elapsed_ms
+
+    def _windows(self, now_ms: float) -> list[_Window]:
+        """Return the windows that are not over for too long, the older one first."""
+        known = [window for window in (self._previous, self._current) if window is not None]
+        return [window for window in known if now_ms - window.start_ms < 2 * WINDOW_MS]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many values there were, their sum, and quantiles of the latest ones."""
+
+    count: int
+    total: float
+    quantiles: tuple[tuple[float, float], ...]
+
+
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+"""Those that Kafka's histograms show."""
+
+
+class LatestValues:
+    """Counts values and keeps the latest ones, to tell how they are distributed."""
+
+    __slots__ = ("_latest", "count", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self._latest = array("d")
+
+    def record(self, value: float) -> None:
+        """Take a value in."""
+        if self.count < LATEST_COUNT:
+            self._latest.append(value)
+        else:
+            self._latest[self.count % LATEST_COUNT] = value
+        self.count += 1
+        self.total += value
+
+    def distribution(self) -> Distribution:
+        """Return what is known; no quantiles where there are no values."""
+        values = sorted(self._latest)
+        quantiles = tuple((share, _quantile(values, share)) for share in QUANTILES if values)
+        return Distribution(self.count, self.total, quantiles)
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """Return a quantile of sorted values; between two of them, in proportion."""
+    position = share * (len(values) + 1)
+    below = min(max(int(position), 1), len(values))
+    if below >= len(values) or position < 1:
+        return values[below - 1]
+    lower, upper = values[below - 1], values[below]
+    return lower + (position - below) * (upper - lower)
