@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
 from tests.unit.storage.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
@@ -126,3 +127,17 @@ def test_snapshots_count_where_there_is_no_log_for_a_moment() -> None:
     scan = LogScan(disk, HERE)
     scan.refresh()
     assert (scan.end_offset, scan.kept_end_offset) == (0, 9)
+
+
+@pytest.mark.parametrize("bit", range(64))
+def test_what_was_appended_is_told_by_its_place_though_an_offset_has_rotted(bit: int) -> None:
+    one = Scanned()
+    for _ in range(3):
+        one.append()
+    one.scan.refresh()
+    marks = one.scan.marks()
+    one.append()
+    first = one.disk.directory_at(HERE).names["00000000000000000000.log"]
+    first.flip(bit // 8, bit % 8)
+    one.scan.refresh()
+    assert [batch.base_offset for batch in one.scan.batches_behind(marks)] == [3]

@@ -7,7 +7,7 @@ witness against it. Only what changed since the last look is read again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,6 +200,16 @@ class LogScan:
                 continue
             first = max(bisect_right(segment.bases, offset) - 1, 0)
             yield from segment.batches[first:]
+
+    def marks(self) -> dict[str, int]:
+        """Return how many bytes of each file have been read, by its name."""
+        return {segment.name: segment.position for segment in self._segments}
+
+    def batches_behind(self, marks: Mapping[str, int]) -> Iterator[ScannedBatch]:
+        """Yield the batches that were appended since `marks`, whatever offset they now name."""
+        for segment in self._segments:
+            read_bytes = marks.get(segment.name, 0)
+            yield from (batch for batch in segment.batches if batch.position >= read_bytes)
 
     def batch_holding(self, offset: int) -> ScannedBatch | None:
         """Return the batch that holds `offset`."""

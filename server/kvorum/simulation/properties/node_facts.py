@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kvorum.node.raft.settings import RaftSettings
@@ -78,6 +79,8 @@ class NodeMemory:
         self.verified_offset = 0
         self.start_offset = 0
         self.scanned_end = 0
+        # How far the files had been read when they were looked at last.
+        self.marks: Mapping[str, int] = {}
         self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
         self.election = ElectionRecord(0)
         # The disk refused something, so that the process may stop.

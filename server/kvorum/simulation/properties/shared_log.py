@@ -8,6 +8,7 @@ induction the logs agree on everything before it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kvorum.simulation.properties.catalogue import P4, P5, P13, P24
@@ -64,17 +65,14 @@ class SharedLog:
             before = batch
         self._checks.held(P4, P13)
 
-    def learn(self, memory: NodeMemory, known_end: int) -> None:
-        """Take in what a node with a damaged log has appended behind `known_end`.
+    def learn(self, memory: NodeMemory, marks: Mapping[str, int]) -> None:
+        """Take in what a node with a damaged log has appended behind `marks` of its files.
 
-        A batch whose own offset has rotted was not appended: it does not follow the one before it.
+        Where a batch lies tells that, and not its offset, which may have rotted.
         """
-        expected = known_end
-        for batch in memory.scan.batches_from(known_end):
-            if batch.base_offset in {known_end, expected} and batch.base_offset >= known_end:
-                known = _Known(batch.last_offset, batch.crc, None)
-                self._known.setdefault((batch.base_offset, batch.epoch), known)
-            expected = batch.last_offset + 1
+        for batch in memory.scan.batches_behind(marks):
+            known = _Known(batch.last_offset, batch.crc, None)
+            self._known.setdefault((batch.base_offset, batch.epoch), known)
 
     def _check_neighbour(
         self, memory: NodeMemory, before: ScannedBatch | None, batch: ScannedBatch

@@ -228,9 +228,10 @@ class Properties:
         changed_from = memory.scan.refresh()
         if changed_from is None:
             return False
-        known_end, memory.scanned_end = memory.scanned_end, memory.scan.end_offset
+        memory.scanned_end = memory.scan.end_offset
+        marks, memory.marks = memory.marks, memory.scan.marks()
         if memory.is_log_damaged:
-            self.shared.learn(memory, known_end)
+            self.shared.learn(memory, marks)
             return False
         self.shared.take_in(memory, changed_from)
         self.voters.take_in(memory, changed_from)
