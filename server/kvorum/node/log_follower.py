@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
+
+_log = logging.getLogger(__name__)
 
 
 class LogFollower:
@@ -38,7 +42,13 @@ class LogFollower:
             self.shell.renounce()
 
     def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
-        """Nothing to do: who needs the leader asks for it."""
+        """Log it; who needs the leader asks for it."""
+        if leader_id is None:
+            _log.info(Event("No leader of the quorum is known", epoch=epoch))
+            return
+        if self.shell is not None:
+            self.shell.measures.new_leader_count += 1
+        _log.info(Event("The quorum has a leader", leader=leader_id, epoch=epoch))
 
     def on_failure(self, error: Exception) -> None:
         """Have the node stop: it cannot go on without its log."""

@@ -9,7 +9,10 @@ from dataclasses import replace
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
-from kvorum.node.raft import CommittedBatch, LoadedSnapshot
+from kvorum.node.clock import SystemClock
+from kvorum.node.event import Event
+from kvorum.node.loader_measures import LoaderMeasures
+from kvorum.node.raft import Clock, CommittedBatch, LoadedSnapshot
 from kvorum.wire.primitives import Message
 
 Subscriber = Callable[[MetadataImage], None]
@@ -23,7 +26,9 @@ class MetadataLoader:
     anybody but the controller may act on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self.measures = LoaderMeasures(self._clock.monotonic_ms())
         self.image = MetadataImage()
         self.last_offset = -1
         self.last_epoch = 0
@@ -65,7 +70,8 @@ class MetadataLoader:
         self.last_timestamp_ms = snapshot.last_contained_log_timestamp_ms
         self.bytes_since_snapshot = 0
         self.features_offset = last_offset
-        _log.info("Loaded the snapshot of everything before offset %d", snapshot.end_offset)
+        self.measures.snapshot_count += 1
+        _log.info(Event("Loaded a snapshot", end_offset=snapshot.end_offset, epoch=snapshot.epoch))
         self._publish()
 
     def commit(self, batches: Sequence[CommittedBatch]) -> None:
@@ -73,7 +79,7 @@ class MetadataLoader:
         before = self.image
         for batch in batches:
             if batch.values:
-                self.image = self.image.apply_all(_decoded(batch.values, batch.base_offset, step=1))
+                self._fold(batch)
             self.last_offset = batch.last_offset
             self.last_epoch = batch.epoch
             self.last_timestamp_ms = batch.append_timestamp_ms
@@ -81,6 +87,14 @@ class MetadataLoader:
         if self.image.features is not before.features:
             self.features_offset = self.last_offset
         self._publish()
+
+    def _fold(self, batch: CommittedBatch) -> None:
+        started_ms = self._clock.monotonic_ms()
+        records = _decoded(batch.values, batch.base_offset, step=1)
+        self.image = self.image.apply_all(self.measures.elections.watch(self.image, records))
+        self.measures.folded(
+            len(batch.values), started_ms=started_ms, ended_ms=self._clock.monotonic_ms()
+        )
 
     def _publish(self) -> None:
         if self.image.transaction is not None:

@@ -165,7 +165,7 @@ class Node:
 
     def _make_core(self, directories: NodeDirectories, sockets: Sockets) -> NodeCore:
         endpoints = advertised_endpoints(self.config.listeners.advertised_controllers, sockets)
-        loader = MetadataLoader()
+        loader = MetadataLoader(self._clock)
         follower = LogFollower(loader, self._fail)
         network = self.config.network
         limits = usable_limits(

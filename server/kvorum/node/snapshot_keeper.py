@@ -11,6 +11,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import encode_record
 from kvorum.node.config import NodeConfig
+from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock, RaftNode
 
@@ -30,6 +31,8 @@ class SnapshotKeeper:
         self._loader = loader
         self._clock = clock
         self._last_ms = clock.monotonic_ms()
+        self.written_at_ms = self._last_ms
+        """When the latest snapshot of this process was finished; when it started, before one."""
         self._task: asyncio.Task[None] | None = None
         loader.subscribe(self._consider)
 
@@ -70,12 +73,14 @@ class SnapshotKeeper:
             values=_batches(image),
         )
         if is_new:
-            _log.info("Wrote the snapshot of everything before offset %d", end_offset)
+            self.written_at_ms = self._clock.monotonic_ms()
+            size = self._raft.snapshot_bytes
+            _log.info(Event("Wrote a snapshot", end_offset=end_offset, epoch=epoch, bytes=size))
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and task.exception() is not None:
-            _log.error("Writing a snapshot failed: %s", task.exception())
+            _log.error(Event("Writing a snapshot failed", error=str(task.exception())))
 
 
 def _batches(image: MetadataImage) -> Iterator[list[bytes]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 
+from kvorum.node.event import Event
 from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.directory import (
     OpenedDirectory,
@@ -20,6 +21,7 @@ from kvorum.node.raft.errors import NotLeaderError, ProposalTooLargeError, RaftS
 from kvorum.node.raft.identity import identity_of
 from kvorum.node.raft.inbound import read_request
 from kvorum.node.raft.listener import RaftListener
+from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.peer_links import PeerLinks
 from kvorum.node.raft.runtime import AsyncioRuntime
@@ -36,6 +38,7 @@ from kvorum.raft import (
 from kvorum.raft.basics import endpoint_named
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Leader
+from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.files import FileSystem
 from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.retention import clean
@@ -78,6 +81,10 @@ class RaftNode:
         self._cleaning: asyncio.Task[None] | None = None
         self._stalls: StallWatch | None = None
         self._is_closed = False
+        self.snapshot_bytes = 0
+        """Size of the latest snapshot that this node wrote, 0 where there is none."""
+        self.stall_count = 0
+        self.stalled_ms = 0.0
 
     async def start(self) -> None:
         """Open the directory, tell the listener the latest snapshot, and take part.
@@ -153,8 +160,10 @@ class RaftNode:
     def _note_stall(self, duration_ms: float) -> None:
         """Do not blame the leader for what this process could not hear."""
         if self._driver is not None and not self._driver.is_stopped:
+            self.stall_count += 1
+            self.stalled_ms += duration_ms
             if duration_ms >= TOLD_STALL_MS_MIN:
-                _LOG.info("The process stood still for %d ms", duration_ms)
+                _LOG.info(Event("The process stood still", duration_ms=round(duration_ms)))
             self._driver.core.stood_still(duration_ms)
 
     @property
@@ -197,6 +206,29 @@ class RaftNode:
         """What can be measured of the replica as of now; None before the start."""
         driver = self._driver
         return None if driver is None else driver.core.metrics(driver.now())
+
+    @property
+    def measures(self) -> RaftMeasures | None:
+        """What was collected while the replica ran; None before the start."""
+        return None if self._driver is None else self._driver.measures
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as of the log's end; none before the start."""
+        return VoterSet() if self._driver is None else self._driver.core.history.voters
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the replica has stopped, None where nothing failed."""
+        return None if self._driver is None else self._driver.failure
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether all that is known to be committed was handed to the listener."""
+        driver = self._driver
+        if driver is None or driver.core.high_watermark is None:
+            return False
+        return driver.applier.next_offset >= driver.core.high_watermark
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
@@ -329,6 +361,7 @@ class RaftNode:
                 now_ms=now_ms,
             ),
         )
+        self.snapshot_bytes = writer.size
         driver.core.snapshot_created(OffsetAndEpoch(end_offset, epoch))
         return True
 
@@ -338,6 +371,7 @@ class RaftNode:
         did_clean = clean(driver.log, now_ms=self._clock.wall_ms())
         if did_clean:
             driver.core.log_start_moved(driver.log.start_offset, snapshot_ids(driver.log))
+            _LOG.info(Event("Cleaned the metadata log", log_start_offset=driver.log.start_offset))
         return did_clean
 
     async def _clean_now_and_then(self) -> None:
