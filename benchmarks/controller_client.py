@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from benchmarks.quorum_processes import CLUSTER_ID
+from tests.process.played_broker import (
+    BROKER_ID,
+    HEARTBEAT_VERSION,
+    REGISTRATION_VERSION,
+    heartbeat,
+    registration,
+)
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.metadata.features import supported_features
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from kvorum.wire.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
-    BrokerRegistrationResponse,
-)
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.describe_quorum import (
@@ -29,10 +30,6 @@ from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
 )
 
-BROKER_ID = 100
-DIRECTORY_ID = bytes([BROKER_ID]) * 16
-# Beyond the end of any log here: a broker that has read everything.
-EVERYTHING = 2**40
 ANSWER_SECONDS_MAX = 3.0
 RETRY_SECONDS = 0.002
 PATIENCE_SECONDS = 90.0
@@ -47,8 +44,9 @@ class NobodyAnswersError(Exception):
 class ControllerClient:
     """Asks whichever controller is the active one; keeps a connection to each."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, broker_id: int = BROKER_ID) -> None:
         self._label = label
+        self._broker_id = broker_id
         self._connections: dict[str, RawClient] = {}
         self._numbers = itertools.count()
         self._broker_epoch = -1
@@ -64,7 +62,7 @@ class ControllerClient:
 
     def for_same_broker(self) -> ControllerClient:
         """Return another client, for another thread, that plays the same broker."""
-        other = ControllerClient(self._label)
+        other = ControllerClient(self._label, broker_id=self._broker_id)
         other._broker_epoch = self._broker_epoch
         return other
 
@@ -101,32 +99,37 @@ class ControllerClient:
             return None
         return response.topics[0].error_code
 
-    def play_broker(self, addresses: Iterable[str]) -> None:
+    def play_broker(self, addresses: Collection[str]) -> None:
         """Register a broker unless that is done, and have it unfenced for some seconds."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
-        for address in itertools.cycle(addresses):
-            try:
-                if self._heartbeat(address):
-                    return
-            except (OSError, AssertionError):
-                self._forget(address)
+        while not self.beat_once(addresses):
             if time.perf_counter() > deadline:
                 raise NobodyAnswersError("no broker can be registered")
             time.sleep(10 * RETRY_SECONDS)
 
+    def beat_once(self, addresses: Collection[str]) -> bool:
+        """Register unless that is done, send a heartbeat; tell whether the broker is unfenced."""
+        for address in list(addresses):
+            try:
+                if self._heartbeat(address):
+                    return True
+            except (OSError, AssertionError):
+                self._forget(address)
+        return False
+
     def _heartbeat(self, address: str) -> bool:
         connection = self._connection(address)
         if self._broker_epoch < 0:
-            registered = connection.ask(_registration(), BrokerRegistrationResponse, 4)
+            registered = connection.ask(
+                registration(cluster_id=CLUSTER_ID, broker_id=self._broker_id),
+                BrokerRegistrationResponse,
+                REGISTRATION_VERSION,
+            )
             if registered.error_code != ErrorCode.NONE:
                 return False
             self._broker_epoch = registered.broker_epoch
-        heartbeat = BrokerHeartbeatRequest(
-            broker_id=BROKER_ID,
-            broker_epoch=self._broker_epoch,
-            current_metadata_offset=EVERYTHING,
-        )
-        heard = connection.ask(heartbeat, BrokerHeartbeatResponse, 1)
+        beat = heartbeat(broker_epoch=self._broker_epoch, broker_id=self._broker_id)
+        heard = connection.ask(beat, BrokerHeartbeatResponse, HEARTBEAT_VERSION)
         return heard.error_code == ErrorCode.NONE and not heard.is_fenced
 
     def settled_leader(self, addresses: Mapping[int, str]) -> int:
@@ -177,19 +180,4 @@ def _is_settled(
         len(voters) == voter_count
         and len({voter.log_end_offset for voter in voters}) == 1
         and all(newest - voter.last_fetch_timestamp < CAUGHT_UP_MS for voter in voters)
-    )
-
-
-def _registration() -> BrokerRegistrationRequest:
-    return BrokerRegistrationRequest(
-        broker_id=BROKER_ID,
-        cluster_id=CLUSTER_ID,
-        incarnation_id=DIRECTORY_ID,
-        listeners=[BrokerRegistrationRequestListener("PLAINTEXT", "127.0.0.1", 1)],
-        features=[
-            BrokerRegistrationRequestFeature(name, levels.min, levels.max)
-            for name, levels in supported_features().items()
-        ],
-        rack=None,
-        log_dirs=[DIRECTORY_ID],
     )

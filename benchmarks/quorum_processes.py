@@ -40,10 +40,11 @@ def kvorum() -> Program:
     return Program("kvorum", [*command, "storage", "format"], [*command, "server"])
 
 
-def kafka() -> Program:
-    """Return real Kafka from its jars, with the flags of its own start script."""
+def kafka(*, heap_gib: int = 1) -> Program:
+    """Return real Kafka from its jars, with the flags of its own start script (a heap of 1 GiB)."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    running = [str(java.executable), *SCRIPT_FLAGS, "-cp", f"{java.jars}/*", "kafka.Kafka"]
+    flags = [*SCRIPT_FLAGS, f"-Xmx{heap_gib}G", f"-Xms{heap_gib}G"]
+    running = [str(java.executable), *flags, "-cp", f"{java.jars}/*", "kafka.Kafka"]
     formatting = java.command("kafka.tools.StorageTool", "format")
     return Program(f"Kafka {REFERENCE_RELEASE}", formatting, running)
 
@@ -101,6 +102,30 @@ class QuorumProcesses:
         process = self._processes.pop(node_id)
         process.send_signal(signal.SIGKILL)
         process.wait()
+
+    def stop(self, node_id: int) -> None:
+        """Ask a node to end, and wait until it has."""
+        process = self._processes.pop(node_id)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def configure(self, **settings: str) -> None:
+        """Set keys, given with '_' for '.', for every node that is started from now on."""
+        self._settings |= {key.replace("_", "."): value for key, value in settings.items()}
+        for node_id in self.ports:
+            self._file(node_id).write_text(self._properties(node_id))
+
+    def process_id(self, node_id: int) -> int:
+        """Return the id that the system knows a node by."""
+        return self._processes[node_id].pid
+
+    def metadata_log(self, node_id: int) -> Path:
+        """Return the folder of a node's log and snapshots."""
+        return self._folder / f"data-{node_id}" / "__cluster_metadata-0"
 
     def output_of(self, node_id: int) -> Path:
         """Return the file that holds what a node said."""

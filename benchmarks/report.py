@@ -8,13 +8,17 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of ours beside one peer's; `ratio` above 1 means that ours is better."""
+    """One figure of ours beside one peer's; `ratio` above 1 means that ours is better.
+
+    Less is better, unless `is_rate`.
+    """
 
     what: str
     peer: str
     ours: float
     theirs: float
     unit: str
+    is_rate: bool = False
 
     def shown(self, figure: float) -> str:
         """Return a figure as wide as its column, with as many digits as make sense."""
@@ -22,7 +26,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        return self.theirs / self.ours
+        return self.ours / self.theirs if self.is_rate else self.theirs / self.ours
 
 
 def as_text(rows: list[Row]) -> str:
