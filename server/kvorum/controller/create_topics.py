@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kvorum.controller.cluster_rules import ClusterRules
@@ -68,12 +68,13 @@ def create_topics(
     ]
     check_partition_total(wanted, partitions_default=context.settings.partitions_default)
     names = CollidingNames(image.topics)
+    effective_configs = _EffectiveConfigs(image, context)
     records: list[RecordAndVersion] = []
     results: list[CreatableTopicResult] = []
     for topic in wanted:
         try:
             _check_name(image, topic.name, names)
-            created = _create_topic(image, topic, context)
+            created = _create_topic(image, topic, context, effective_configs)
         except RequestError as error:
             results.append(_refusal(topic.name, error.code, error.message))
             continue
@@ -115,7 +116,10 @@ def _check_name(image: MetadataImage, name: str, names: CollidingNames) -> None:
 
 
 def _create_topic(
-    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
+    image: MetadataImage,
+    topic: CreatableTopic,
+    context: ControllerContext,
+    effective_configs: _EffectiveConfigs,
 ) -> _NewTopic:
     config_records = _config_records(image, topic, context)
     partitions = _partitions(image, topic, context)
@@ -136,7 +140,7 @@ def _create_topic(
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0]),
-        configs=_effective_configs(image, topic, context),
+        configs=effective_configs.of(topic),
     )
     return _NewTopic(records, result)
 
@@ -225,19 +229,32 @@ def _partitions(
         ) from error
 
 
-def _effective_configs(
-    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
-) -> list[CreateTopicsResponseCreatableTopicConfigs]:
-    settings = context.settings
-    layers = broker_layers(image.configs, node_id=settings.node_id, static=settings.static_configs)
-    own = {config.name: config.value or "" for config in topic.configs}
-    return [
-        CreateTopicsResponseCreatableTopicConfigs(
-            name=config.name,
-            value=None if config.definition.is_sensitive else config.value,
-            read_only=False,
-            config_source=config.source,
-            is_sensitive=config.definition.is_sensitive,
+class _EffectiveConfigs:
+    """The configurations that the answer shows: for topics that set nothing, worked out once."""
+
+    def __init__(self, image: MetadataImage, context: ControllerContext) -> None:
+        settings = context.settings
+        self._layers = broker_layers(
+            image.configs, node_id=settings.node_id, static=settings.static_configs
         )
-        for config in effective_topic_configs(own, layers)
-    ]
+        self._of_unset: list[CreateTopicsResponseCreatableTopicConfigs] | None = None
+
+    def of(self, topic: CreatableTopic) -> list[CreateTopicsResponseCreatableTopicConfigs]:
+        """Return every key of `topic` with its value in force."""
+        if topic.configs:
+            return self._computed({config.name: config.value or "" for config in topic.configs})
+        if self._of_unset is None:
+            self._of_unset = self._computed({})
+        return self._of_unset
+
+    def _computed(self, own: Mapping[str, str]) -> list[CreateTopicsResponseCreatableTopicConfigs]:
+        return [
+            CreateTopicsResponseCreatableTopicConfigs(
+                name=config.name,
+                value=None if config.definition.is_sensitive else config.value,
+                read_only=False,
+                config_source=config.source,
+                is_sensitive=config.definition.is_sensitive,
+            )
+            for config in effective_topic_configs(own, self._layers)
+        ]

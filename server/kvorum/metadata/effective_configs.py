@@ -50,6 +50,16 @@ class EffectiveConfig:
         return self.definition.name
 
 
+_DEFAULTS: Final[Mapping[str, EffectiveConfig]] = MappingProxyType(
+    {
+        name: EffectiveConfig(
+            definition, convert_to_text(default_value(definition)), ConfigSource.DEFAULT
+        )
+        for name, definition in TOPIC_CONFIGS.items()
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerConfigLayers:
     """The values of broker keys that stand behind topic keys, the strongest layer first."""
@@ -85,9 +95,7 @@ def effective_topic_config(
         for synonym, factor in TOPIC_SYNONYMS.get(name, ()):
             if synonym in values:
                 return EffectiveConfig(definition, _scaled(values[synonym], factor), source)
-    return EffectiveConfig(
-        definition, convert_to_text(default_value(definition)), ConfigSource.DEFAULT
-    )
+    return _DEFAULTS[name]
 
 
 def effective_topic_configs(
