@@ -16,6 +16,7 @@ from random import Random
 from typing import Protocol, TypeVar, cast
 
 from kvorum.controller.activation import activation_records
+from kvorum.controller.deadlines import demand_time_left
 from kvorum.controller.mutation_quota import STRICT_SINCE, MutationQuota, MutationQuotas
 from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult
@@ -115,6 +116,7 @@ class ControllerShell:
         """
         body = request.body
         claim = self._active_claim()
+        demand_time_left(body)
         if isinstance(body, BrokerHeartbeatRequest):
             claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
         quota = self._mutation_quota(request)
