@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import platform
 
-from benchmarks import codec, failover, node_start, quorum_idle, soak
+from benchmarks import codec, controller, failover, node_start, quorum_idle, soak
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = ("codec", "node", "failover", "quorum", "soak")
+PARTS = ("codec", "node", "failover", "quorum", "controller", "soak")
 
 
 def main() -> None:
@@ -17,6 +17,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--idle-minutes", type=float, default=60, help="of soak (default: 60)")
     parser.add_argument("--load-minutes", type=float, default=10, help="of soak (default: 10)")
+    parser.add_argument(
+        "--partitions",
+        default="10000",
+        help="of controller: sizes to measure, with commas between (default: 10000)",
+    )
+    parser.add_argument("--alone", action="store_true", help="controller: sizes without Kafka")
+    parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
     arguments = parser.parse_args()
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
@@ -30,6 +37,12 @@ def main() -> None:
         rows += failover.rows()
     if arguments.part in (None, "quorum"):
         rows += quorum_idle.rows()
+    if arguments.part in (None, "controller"):
+        rows += controller.rows(
+            [int(size) for size in arguments.partitions.split(",") if size],
+            with_peer=not arguments.alone,
+            heap_gib=arguments.heap_gib,
+        )
     if arguments.json:
         print(as_json(rows))
         return
