@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.answer_frame import encode_answer
 from kvorum.node.connection import Peer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.refusals import refusal_of
@@ -65,7 +66,7 @@ class Dispatcher(Generic[Node]):
             response = self._refuse(request, RequestError(ErrorCode.NOT_CONTROLLER, str(error)))
         if response is None or isinstance(response, bytes):
             return response
-        return encode_response_frame(
+        return encode_answer(
             response, version=request.version, correlation_id=header.correlation_id
         )
 

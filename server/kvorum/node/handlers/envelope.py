@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.answer_frame import encode_answer
 from kvorum.node.dispatch import Answer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.forwarding import decode_principal
@@ -13,7 +14,6 @@ from kvorum.node.handlers.registry import forwardable_keys
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_response_frame
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
@@ -35,7 +35,7 @@ async def on_controller(request: IncomingRequest, controller: ControllerServices
     if response is None or isinstance(response, bytes):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return EnvelopeResponse(
-        response_data=encode_response_frame(
+        response_data=encode_answer(
             response, version=inner.version, correlation_id=inner.header.correlation_id
         )
     )

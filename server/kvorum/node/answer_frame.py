@@ -1,0 +1,37 @@
+"""The frame of a response, also where a message in it got longer than the protocol can carry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.wire.errors import EncodeError
+from kvorum.wire.headers import encode_response_frame
+from kvorum.wire.json_form import fields_of
+from kvorum.wire.primitives import STRING_BYTES_MAX, Message, Struct
+
+ERROR_MESSAGE: Final = "error_message"
+
+
+def encode_answer(response: Message, *, version: int, correlation_id: int) -> bytes:
+    """Return the frame of `response`.
+
+    An error message may quote a name that is as long as a string can be, and not fit itself any
+    more. It is cut then: Kafka answers such requests with UNKNOWN_SERVER_ERROR.
+    """
+    try:
+        return encode_response_frame(response, version=version, correlation_id=correlation_id)
+    except EncodeError:
+        cut_error_messages(response)
+        return encode_response_frame(response, version=version, correlation_id=correlation_id)
+
+
+def cut_error_messages(value: Struct) -> None:
+    """Cut every error message inside `value` to what a string can hold."""
+    for field in fields_of(type(value)):
+        own: object = getattr(value, field.attribute)
+        if field.attribute == ERROR_MESSAGE and isinstance(own, str):
+            cut = own.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
+            setattr(value, field.attribute, cut)
+        for inner in own if isinstance(own, list) else [own]:
+            if isinstance(inner, Struct):
+                cut_error_messages(inner)
