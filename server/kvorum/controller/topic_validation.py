@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvorum.metadata.request_error import RequestError
@@ -13,6 +14,10 @@ from kvorum.wire.messages.create_topics import (
 )
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+SEPARATORS: Final = "._"
+"""What metrics write alike; the first one sorts before the second."""
+SEPARATORS_MAX: Final = 8
+"""In a name with so many, every spelling is looked up; with more, all topics are gone through."""
 
 
 class CollidingNames:
@@ -27,15 +32,27 @@ class CollidingNames:
 
     def existing(self, name: str) -> str | None:
         """Return an existing topic that `name` collides with, None where there is none."""
-        if not has_colliding_characters(name):
+        count = sum(map(name.count, SEPARATORS))
+        if count == 0:
             return None
+        if count <= SEPARATORS_MAX:
+            return next(filter(self._topics.ids.__contains__, _spellings(name)), None)
+        return self._by_metric_name().get(unified_name(name))
+
+    def _by_metric_name(self) -> dict[str, str]:
         if self._by_unified_name is None:
             self._by_unified_name = {
                 unified_name(existing): existing
                 for existing in sorted(self._topics.ids, reverse=True)
                 if has_colliding_characters(existing)
             }
-        return self._by_unified_name.get(unified_name(name))
+        return self._by_unified_name
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield every name that metrics write like `name`, in order."""
+    choices = [SEPARATORS if character in SEPARATORS else character for character in name]
+    return map("".join, itertools.product(*choices))
 
 
 def has_colliding_characters(name: str) -> bool:
