@@ -63,6 +63,15 @@ class BrokerPart:
         """Where the broker stands."""
         return self._role.state
 
+    @property
+    def is_unfenced(self) -> bool:
+        """Whether the metadata, as far as it is known here, has this incarnation unfenced."""
+        return self._role.is_unfenced
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Return how many connections are open, by listener."""
+        return {name: server.connection_count for name, server in self._servers.items()}
+
     async def start(self) -> None:
         """Register, wait until the broker runs, and take requests."""
         await self._role.start()

@@ -71,6 +71,11 @@ class BrokerRole:
         """The broker epoch, -1 before the first registration."""
         return self._lifecycle.epoch
 
+    @property
+    def is_unfenced(self) -> bool:
+        """Whether the metadata, as far as it is known here, has this incarnation unfenced."""
+        return self._is_unfenced(self._loader.published)
+
     async def start(self) -> None:
         """Return once the broker runs and its own metadata says that it is unfenced.
 

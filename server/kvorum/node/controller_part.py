@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
@@ -73,6 +74,15 @@ class ControllerPart:
     def is_active(self) -> bool:
         """Whether this is the active controller."""
         return self._shell.is_active
+
+    @property
+    def shell(self) -> ControllerShell:
+        """The controller itself."""
+        return self._shell
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Return how many connections are open, by listener."""
+        return {name: server.connection_count for name, server in self._servers.items()}
 
     async def wait_until_active(self) -> None:
         """Return once this is the active controller."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kvorum.node.broker_part import BrokerPart
 from kvorum.node.clock import SystemClock
@@ -23,6 +25,7 @@ from kvorum.node.endpoints import (
     check_advertised,
 )
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.listener import bind
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outgoing import Outgoing
@@ -31,6 +34,9 @@ from kvorum.node.replica_settings import replica_settings
 from kvorum.node.snapshot_keeper import SnapshotKeeper
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, RealFileSystem
+
+if TYPE_CHECKING:
+    from kvorum.node.metrics.part import MetricsPart
 
 _NO_SOCKETS: Sockets = MappingProxyType({})
 _log = logging.getLogger(__name__)
@@ -63,6 +69,8 @@ class Node:
         self._keeper: SnapshotKeeper | None = None
         self._controller: ControllerPart | None = None
         self._broker: BrokerPart | None = None
+        self._metrics: MetricsPart | None = None
+        self._metrics_socket: socket.socket | None = None
         self._is_raft_started = False
         self._failure: NodeFailedError | None = None
         self._has_failed = asyncio.Event()
@@ -73,6 +81,15 @@ class Node:
         if self._core is None:
             raise RuntimeError("the node is not started")
         return self._core
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where metrics are served, None where they are not."""
+        if self._metrics_socket is None:
+            return None
+        port = self._metrics_socket.getsockname()[1]
+        assert isinstance(port, int)
+        return port
 
     @property
     def is_active_controller(self) -> bool:
@@ -149,19 +166,41 @@ class Node:
         )
         core = self._make_core(directories, sockets)
         self._core = core
+        await self._start_metrics(core)
         if self.config.is_controller:
             self._controller = ControllerPart(core)
         self._keeper = SnapshotKeeper(
             self.config, raft=core.raft, loader=core.loader, clock=self._clock
         )
+        if self._metrics is not None:
+            self._metrics.keeper = self._keeper
         self._is_raft_started = True
         await core.raft.start()
         if self._controller is not None:
             await self._controller.start()
+            if self._metrics is not None:
+                self._metrics.controller = self._controller
         if self.config.is_broker:
             self._broker = BrokerPart(core)
+            if self._metrics is not None:
+                self._metrics.broker = self._broker
             await self._broker.start()
         _log.info("Node %d of cluster %s runs", self.config.node_id, directories.cluster_id)
+
+    async def _start_metrics(self, core: NodeCore) -> None:
+        """Serve metrics and health before there is anything to tell, if at all."""
+        address = self.config.own.metrics_listener
+        if address is None:
+            return
+        # Imported here: a node without it starts sooner.
+        from kvorum.node.metrics.part import LISTENER_NAME, MetricsPart  # noqa: PLC0415 - optional
+
+        remedy = f"change '{LISTENER_NAME}'"
+        bound = bind(LISTENER_NAME, address.host, address.port, remedy=remedy)
+        self._resources.callback(bound.close)
+        self._metrics_socket = bound
+        self._metrics = MetricsPart(core)
+        await self._metrics.start(bound)
 
     def _make_core(self, directories: NodeDirectories, sockets: Sockets) -> NodeCore:
         endpoints = advertised_endpoints(self.config.listeners.advertised_controllers, sockets)
@@ -206,7 +245,10 @@ class Node:
             if self._controller is not None:
                 await self._controller.stop()
         finally:
-            self._broker = self._controller = None
+            if self._metrics is not None:
+                await self._metrics.stop()
+            self._broker = self._controller = self._metrics = None
+            self._metrics_socket = None
             self._resources.close()
 
     async def _close_log(self, *, hands_over: bool) -> None:

@@ -12,6 +12,7 @@ from kvorum.metadata.config_definitions import (
     broker_synonyms,
     topic_synonym,
 )
+from kvorum.node.config.own_settings import OWN_KEYS
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 _TOPIC_DEFAULT_KEYS = frozenset(
@@ -90,7 +91,8 @@ KEYS_IN_USE = _NODE_KEYS | _TOPIC_DEFAULT_KEYS
 
 def known_but_unused(names: Iterable[str]) -> tuple[str, ...]:
     """Return, sorted, the keys that Kafka knows and that change nothing here."""
-    return tuple(sorted(name for name in names if name not in KEYS_IN_USE and _is_known(name)))
+    unused = set(names) - KEYS_IN_USE - OWN_KEYS
+    return tuple(sorted(filter(_is_known, unused)))
 
 
 def unknown(names: Iterable[str]) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def unknown(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_known(name: str) -> bool:
-    if name in BROKER_CONFIGS:
+    if name in BROKER_CONFIGS or name in OWN_KEYS:
         return True
     # A plug-in of a listener brings keys of its own, so the prefix is enough.
     return bool(_LISTENER_KEY.match(name)) or broker_definition(name) is not None

@@ -11,6 +11,7 @@ from kvorum.node.config import known
 from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
+from kvorum.node.config.own_settings import OwnSettings, own_settings
 from kvorum.node.config.settings import (
     BrokerSettings,
     MetadataLogSettings,
@@ -58,6 +59,7 @@ class NodeConfig:
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
     network: NetworkSettings
+    own: OwnSettings
     enable_unstable_api_versions: bool
     enable_unstable_feature_versions: bool
     texts: Mapping[str, str]
@@ -117,6 +119,7 @@ class NodeConfig:
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
             network=network_settings(values),
+            own=own_settings(texts),
             enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
             enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),
             texts=texts,

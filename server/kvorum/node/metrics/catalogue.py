@@ -172,11 +172,18 @@ OWN: Final = MetricGroup(
     "",
     {
         "raft_offline_voters": "Voters that have not fetched within the fetch timeout, leader only",
-        "event_loop_stalls": "Times since the start that the process stood still for 100 ms",
-        "event_loop_stalled_ms": "How long that took, all together",
         "is_alive": "What /healthz says: 1 for yes",
         "is_ready": "What /readyz says: 1 for yes",
     },
+)
+OWN_COUNTS: Final = MetricGroup(
+    OWN_DOMAIN,
+    "",
+    {
+        "event_loop_stalls": "Times that the process stood still for 100 ms or longer",
+        "event_loop_stalled_ms": "For how long it did, all together",
+    },
+    kind=Kind.METER,
 )
 GROUPS: Final = (
     KAFKA_CONTROLLER,
@@ -197,6 +204,7 @@ GROUPS: Final = (
     RAFT_TEXTS,
     CONNECTIONS,
     OWN,
+    OWN_COUNTS,
 )
 
 

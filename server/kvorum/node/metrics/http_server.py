@@ -43,6 +43,11 @@ class HttpServer:
         self._connections: dict[_Connection, None] = {}
         self._server: asyncio.Server | None = None
 
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which is closed with this server."""
         loop = asyncio.get_running_loop()
@@ -148,7 +153,6 @@ class _Connection(asyncio.Protocol):
             # What the client still sends is read and dropped: closing on it would reset the
             # connection, and with it an answer that has not arrived.
             self._transport.write_eof()
-            self._set_deadline(ANSWER_SECONDS_MAX)
         else:
             self._transport.close()
 

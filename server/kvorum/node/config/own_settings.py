@@ -1,0 +1,62 @@
+"""The keys that are kvorum's own; all begin with ``kvorum.``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.config_definitions.endpoints import parse_host_port
+from kvorum.node.config.errors import ConfigError, config_errors
+
+METRICS_LISTENER: Final = "kvorum.metrics.listener"
+LOG_FORMAT: Final = "kvorum.log.format"
+OWN_KEYS: Final = frozenset({METRICS_LISTENER, LOG_FORMAT})
+
+
+class LogFormat(Enum):
+    """How the lines of the log look: for people, or a JSON object each."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSettings:
+    """``kvorum.*``; `metrics_listener` is None where metrics are not served."""
+
+    metrics_listener: HostPort | None
+    log_format: LogFormat
+
+
+def own_settings(texts: Mapping[str, str]) -> OwnSettings:
+    """Read ``kvorum.*``; raises ConfigError for a value that is none."""
+    return OwnSettings(
+        metrics_listener=_metrics_listener(texts.get(METRICS_LISTENER, "").strip()),
+        log_format=_log_format(texts.get(LOG_FORMAT, LogFormat.TEXT.value).strip()),
+    )
+
+
+def _metrics_listener(text: str) -> HostPort | None:
+    if not text:
+        return None
+    with config_errors():
+        address = parse_host_port(text)
+    if address is None or not address.host:
+        raise ConfigError(
+            f"Invalid value {text} for configuration {METRICS_LISTENER}: it must be host:port, "
+            "for instance 127.0.0.1:9404"
+        )
+    return address
+
+
+def _log_format(text: str) -> LogFormat:
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise ConfigError(
+            f"Invalid value {text} for configuration {LOG_FORMAT}: it must be one of "
+            f"{', '.join(each.value for each in LogFormat)}"
+        ) from None

@@ -1,0 +1,82 @@
+"""Whether a node lives, and whether it is ready to do its work: what probes ask for.
+
+Alive is a process whose loop runs and whose log can be written. Ready is a controller that knows a
+leader and has all that is known to be committed, and a broker that is unfenced. The reasons against
+it are sentences for whoever looks at the probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kvorum.broker.lifecycle import BrokerState
+from kvorum.node.broker_part import BrokerPart
+from kvorum.node.controller_part import ControllerPart
+from kvorum.node.core import NodeCore
+from kvorum.node.event import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What speaks against it, nothing if all is well."""
+
+    reasons: tuple[str, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.reasons
+
+
+def liveness(core: NodeCore) -> Health:
+    """Return what speaks against the node being alive; that it answers speaks for it."""
+    failure = core.raft.failure
+    return Health(() if failure is None else (f"the metadata log has failed: {failure}",))
+
+
+def readiness(
+    core: NodeCore, controller: ControllerPart | None, broker: BrokerPart | None
+) -> Health:
+    """Return what speaks against the node doing its work; a role is None until it is started."""
+    reasons = [*liveness(core).reasons, *_of_log(core)]
+    if core.config.is_controller and controller is None:
+        reasons.append("the controller is not started")
+    if core.config.is_broker:
+        reasons.extend(_of_broker(broker))
+    return Health(tuple(reasons))
+
+
+def facts(core: NodeCore, broker: BrokerPart | None) -> dict[str, Field]:
+    """Return where the node stands, for whoever reads a probe's answer."""
+    raft = core.raft
+    return {
+        "node_id": core.config.node_id,
+        "leader_id": raft.leader_id,
+        "epoch": raft.epoch,
+        "high_watermark": raft.high_watermark,
+        "metadata_offset": core.loader.published_offset,
+        "broker_state": None if broker is None else broker.state.name,
+    }
+
+
+def _of_log(core: NodeCore) -> Iterator[str]:
+    raft = core.raft
+    if raft.is_stopped:
+        yield "the replica of the metadata log does not run"
+        return
+    if raft.leader_id is None:
+        yield "no leader of the quorum is known"
+    if raft.high_watermark is None:
+        yield "how much of the metadata log is committed is not known yet"
+    elif not raft.has_caught_up:
+        yield f"the metadata is behind: the log is committed up to {raft.high_watermark}"
+
+
+def _of_broker(broker: BrokerPart | None) -> Iterator[str]:
+    if broker is None:
+        yield "the broker is not started"
+    elif broker.state is not BrokerState.RUNNING:
+        yield f"the broker is {broker.state.name}"
+    elif not broker.is_unfenced:
+        yield "the broker is fenced"

@@ -1,0 +1,225 @@
+"""The HTTP listener: what it answers, and that no client can harm it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import pytest
+import pytest_asyncio
+
+from kvorum.node.metrics import http_server
+from kvorum.node.metrics.http_request import (
+    HEAD_BYTES_MAX,
+    BadRequestError,
+    HttpAnswer,
+    HttpRequest,
+    read_head,
+)
+from kvorum.node.metrics.http_server import CONNECTIONS_MAX, HttpServer
+
+pytestmark = pytest.mark.asyncio
+PAGE = b"a page\n" * 1000
+GET = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n"
+PATIENCE_S = 10
+ENDLESS_BYTES = 50_000_000
+
+
+async def _page(request: HttpRequest) -> HttpAnswer:
+    return HttpAnswer(HTTPStatus.OK, PAGE + request.accept.encode())
+
+
+async def _broken(request: HttpRequest) -> HttpAnswer:
+    raise RuntimeError(request.path)
+
+
+async def _endless(request: HttpRequest) -> HttpAnswer:
+    del request
+    return HttpAnswer(HTTPStatus.OK, bytes(ENDLESS_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server, and where it listens."""
+
+    server: HttpServer
+    address: tuple[str, int]
+
+    async def until_nobody_is_connected(self) -> None:
+        """Wait until every connection is gone; a first one must have come."""
+        for is_wanted in (True, False):
+            while bool(self.server.connection_count) is not is_wanted:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.005)
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[Serving]:
+    serving = HttpServer({"/page": _page, "/broken": _broken, "/endless": _endless})
+    bound = socket.create_server(("127.0.0.1", 0))
+    await serving.start(bound)
+    yield Serving(serving, bound.getsockname())
+    await serving.stop()
+    bound.close()
+
+
+@pytest.fixture
+def address(server: Serving) -> tuple[str, int]:
+    """Where the server listens."""
+    return server.address
+
+
+async def ask(address: tuple[str, int], request: bytes) -> bytes:
+    """Send bytes and return everything that comes until the other side closes."""
+    async with asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request)
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+async def test_a_page_comes_with_its_length(address: tuple[str, int]) -> None:
+    head, _, body = (await ask(address, GET)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert f"Content-Length: {len(PAGE)}".encode() in head
+    assert b"Connection: close" in head
+    assert body == PAGE
+
+
+async def test_head_comes_without_the_page(address: tuple[str, int]) -> None:
+    head, _, body = (await ask(address, b"HEAD /page HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(PAGE)}".encode() in head
+    assert body == b""
+
+
+async def test_a_query_is_passed_over_and_accept_is_passed_on(address: tuple[str, int]) -> None:
+    request = b"GET /page?name=x HTTP/1.1\r\nACCEPT: text/plain\r\naccept:*/*\r\n\r\n"
+    assert (await ask(address, request)).endswith(b"text/plain, */*")
+
+
+async def test_a_request_may_come_byte_by_byte(address: tuple[str, int]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection(*address)
+        for byte in GET:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert status_of(await reader.read()) == 200
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /nothing HTTP/1.1\r\n\r\n", 404),
+        (b"GET / HTTP/1.0\r\n\r\n", 404),
+        (b"GET /broken HTTP/1.1\r\n\r\n", 500),
+        (b"POST /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 405),
+        (b"\r\n\r\n", 400),
+        (b"GET /page\r\n\r\n", 400),
+        (b"GET  /page HTTP/1.1\r\n\r\n", 400),
+        (b"GET /page HTTP/2\r\n\r\n", 400),
+        (b"GET /page HTTP/1.1\r\nno header\r\n\r\n", 400),
+        (b"GET /page HTTP/1.1\r\n folded: x\r\n\r\n", 400),
+        (b"GET /page HTTP/1.1\r\nA: \x00\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"\x00\x00\x00\x17\x00\x12\x00\x03" + bytes(19) + b"\r\n\r\n", 400),
+        (b"GET /" + b"x" * HEAD_BYTES_MAX, 431),
+        (b"GET /page HTTP/1.1\r\n" + b"A: b\r\n" * HEAD_BYTES_MAX, 431),
+    ],
+)
+async def test_what_is_no_request_is_told_so(
+    address: tuple[str, int], request_bytes: bytes, status: int
+) -> None:
+    assert status_of(await ask(address, request_bytes)) == status
+    assert status_of(await ask(address, GET)) == 200
+
+
+async def test_whoever_never_finishes_is_cut_off(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS_MAX", 0.05)
+    assert await _until_cut_off(address, GET[:-2]) == b""
+    assert await _until_cut_off(address, b"") == b""
+
+
+async def test_whoever_does_not_read_is_cut_off(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "ANSWER_SECONDS_MAX", 0.05)
+    async with asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection(*server.address, limit=1)
+        writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
+        await server.until_nobody_is_connected()
+        received = 0
+        with suppress(ConnectionResetError):
+            while part := await reader.read(1_000_000):
+                received += len(part)
+        assert received < ENDLESS_BYTES
+        writer.close()
+
+
+async def _until_cut_off(address: tuple[str, int], sent: bytes) -> bytes:
+    async with asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(sent)
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+
+async def test_whoever_holds_connections_open_keeps_nobody_out(address: tuple[str, int]) -> None:
+    held = [await asyncio.open_connection(*address) for _ in range(3 * CONNECTIONS_MAX)]
+    assert status_of(await ask(address, GET)) == 200
+    still_open = 0
+    for reader, writer in held:
+        try:
+            async with asyncio.timeout(0.01):
+                await reader.read()
+        except TimeoutError:
+            still_open += 1
+        except ConnectionResetError:
+            pass
+        writer.close()
+    assert still_open <= CONNECTIONS_MAX
+
+
+async def test_a_page_that_nobody_waits_for_is_dropped() -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: HttpRequest) -> HttpAnswer:
+        del request
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    server = HttpServer({"/page": slow})
+    bound = socket.create_server(("127.0.0.1", 0))
+    await server.start(bound)
+    async with asyncio.timeout(PATIENCE_S):
+        _, writer = await asyncio.open_connection(*bound.getsockname())
+        writer.write(GET)
+        await began.wait()
+        await server.stop()
+        await ended.wait()
+        writer.close()
+    bound.close()
+
+
+async def test_a_head_is_read_as_it_is_written() -> None:
+    assert read_head(b"GET /a?b HTTP/1.1\r\nX: y") == HttpRequest("GET", "/a", "")
+    with pytest.raises(BadRequestError):
+        read_head(b"")
