@@ -19,8 +19,8 @@ def main() -> None:
     parser.add_argument("--load-minutes", type=float, default=10, help="of soak (default: 10)")
     parser.add_argument(
         "--partitions",
-        default="10000",
-        help="of controller: sizes to measure, with commas between (default: 10000)",
+        default="0,10000",
+        help="of controller: sizes to measure, with commas between (default: 0,10000)",
     )
     parser.add_argument("--alone", action="store_true", help="controller: sizes without Kafka")
     parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")

@@ -1,10 +1,10 @@
-"""A controller at work, ours beside real Kafka: writes, then what partitions cost at each size."""
+"""A controller at work, ours beside real Kafka, and how that grows with partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import controller_growth, controller_writes
+from benchmarks import controller_quorum, controller_restarts
 from benchmarks.quorum_processes import kafka, kvorum
 from benchmarks.report import Row
 
@@ -13,11 +13,11 @@ KILLS = 5
 
 
 def rows(sizes: Sequence[int], *, with_peer: bool, heap_gib: int) -> list[Row]:
-    """Measure writes, unless our program is to be alone, then each of `sizes` partitions."""
-    found = controller_writes.rows() if with_peer else []
+    """Measure at each of `sizes` partitions; without the peer, our program stands in for it."""
     programs = [kvorum(), kafka(heap_gib=heap_gib)] if with_peer else [kvorum()]
+    found: list[Row] = []
     for partitions in sizes:
-        found += controller_growth.rows(
-            programs, partitions=partitions, restarts=RESTARTS, kills=KILLS
-        )
+        found += controller_quorum.rows(programs, partitions=partitions, kills=KILLS)
+        if partitions:
+            found += controller_restarts.rows(programs, partitions=partitions, restarts=RESTARTS)
     return found

@@ -1,0 +1,124 @@
+"""A quorum of one program, filled with partitions on brokers that are played."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.controller_client import ControllerClient
+from benchmarks.live_heap import live_heap_bytes
+from benchmarks.played_brokers import PlayedBrokers
+from benchmarks.quorum_processes import Program, QuorumProcesses
+from benchmarks.topic_writer import TopicShape, TopicWriter
+
+SHAPE = TopicShape(partitions=10, replication_factor=3)
+TOPICS_PER_REQUEST = 50
+SNAPSHOT_SECONDS_MAX = 300.0
+QUIET_SHARE_MAX = 0.25
+QUIET_LOOK_SECONDS = 0.5
+SMALL_SNAPSHOT_INTERVAL_BYTES = 4096
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What one start came to, and what the node held once it had become quiet."""
+
+    seconds: float
+    resident_bytes: int
+    live_bytes: int
+
+
+class FilledQuorum:
+    """A running quorum whose brokers are played, and which can be filled with partitions."""
+
+    def __init__(self, program: Program, resources: ExitStack, *, count: int) -> None:
+        self.program = program
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+        self.quorum = resources.enter_context(QuorumProcesses(program, folder, count=count))
+        self._client = ControllerClient("growth")
+        resources.callback(self._client.close)
+        self.settle()
+        resources.enter_context(PlayedBrokers(self.quorum, count=SHAPE.replication_factor))
+
+    def settle(self) -> int:
+        """Wait until all nodes follow the leader and have nothing left to do; return its id."""
+        leader_id = self._client.settled_leader(self.quorum.running)
+        self._wait_until_quiet()
+        return leader_id
+
+    def fill(self, partitions: int) -> float:
+        """Make so many partitions; return the seconds it took."""
+        topics = partitions // SHAPE.partitions
+        return self.make_topics(topics, per_request=TOPICS_PER_REQUEST, shape=SHAPE)
+
+    def make_topics(self, count: int, *, per_request: int, shape: TopicShape) -> float:
+        """Make so many topics, the quorum being at rest; return the seconds it took."""
+        leader_id = self.settle()
+        writer = TopicWriter(self.quorum.running[leader_id], f"orders.{time.time_ns()}")
+        try:
+            return writer.create(count, per_request=per_request, shape=shape)
+        finally:
+            writer.close()
+
+    def restart(self) -> Restart:
+        """Stop the only node and start it; return what it took to be served again."""
+        self.quorum.stop(1)
+        before = time.perf_counter()
+        self.quorum.start(1)
+        after = self._client.create_topic(self.quorum.running.values())
+        self.settle()
+        resident_bytes = int(self.quorum.resident_mib(1) * MIB)
+        return Restart(after - before, resident_bytes, self._live_bytes(resident_bytes))
+
+    def take_snapshot(self) -> None:
+        """Have the only node write a snapshot of everything."""
+        self.quorum.stop(1)
+        self.quorum.configure(
+            metadata_log_max_record_bytes_between_snapshots=str(SMALL_SNAPSHOT_INTERVAL_BYTES)
+        )
+        self.quorum.start(1)
+        deadline = time.perf_counter() + SNAPSHOT_SECONDS_MAX
+        while not self._has_snapshot():
+            if time.perf_counter() > deadline:
+                raise TimeoutError(f"{self.program.name} writes no snapshot")
+            self._client.create_topic(self.quorum.running.values())
+            time.sleep(0.1)
+        self.settle()
+        self.quorum.configure(metadata_log_max_record_bytes_between_snapshots=str(20 * MIB))
+
+    def kill_leader(self) -> float:
+        """Kill the leader; return the seconds until a new topic was acknowledged."""
+        leader_id = self.settle()
+        self._client.create_topic(self.quorum.running.values())
+        before = time.perf_counter()
+        self.quorum.kill(leader_id)
+        after = self._client.create_topic(self.quorum.running.values())
+        self.quorum.assert_running()
+        self.quorum.start(leader_id)
+        return after - before
+
+    def _live_bytes(self, resident_bytes: int) -> int:
+        """Return the heap in use after a collection; for our program all that is resident."""
+        if self.program.name == "kvorum":
+            return resident_bytes
+        return live_heap_bytes(self.quorum.process_id(1))
+
+    def _has_snapshot(self) -> bool:
+        checkpoints = self.quorum.metadata_log(1).glob("*.checkpoint")
+        return any(not path.name.startswith("0" * 20) for path in checkpoints)
+
+    def _wait_until_quiet(self) -> None:
+        deadline = time.perf_counter() + SNAPSHOT_SECONDS_MAX
+        while time.perf_counter() < deadline:
+            before = self._used_seconds()
+            time.sleep(QUIET_LOOK_SECONDS)
+            if self._used_seconds() - before < QUIET_SHARE_MAX * QUIET_LOOK_SECONDS:
+                return
+        raise TimeoutError(f"{self.program.name} does not come to rest")
+
+    def _used_seconds(self) -> float:
+        return sum(map(self.quorum.processor_seconds, self.quorum.running))
