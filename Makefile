@@ -31,11 +31,11 @@ help:
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable '.[speed]'
+	$(PIP) install --constraint constraints.txt --editable '.[speed,metrics]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,dev]'
 	@touch $@
 
 setup: $(VENV)/.development
