@@ -64,6 +64,9 @@ def java_double_text(number: float) -> str:
         plain = f"{Decimal(repr(number)):f}"
         return plain if "." in plain else f"{plain}.0"
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    if len(digits) == 1:
+        # Java asks for two digits, and the nearest such number may be another one: 4.9E-324.
+        sign, digits, exponent = Decimal(f"{number:.1e}").as_tuple()
     assert isinstance(exponent, int)
     fraction = "".join(map(str, digits[1:])) or "0"
     power = exponent + len(digits) - 1
