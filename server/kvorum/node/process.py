@@ -25,6 +25,7 @@ from kvorum.node.endpoints import (
     check_advertised,
 )
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.event import Event
 from kvorum.node.listener import bind
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
@@ -201,6 +202,8 @@ class Node:
         self._metrics_socket = bound
         self._metrics = MetricsPart(core)
         await self._metrics.start(bound)
+        host, port = bound.getsockname()[:2]
+        _log.info(Event("Metrics and health are served", host=host, port=port))
 
     def _make_core(self, directories: NodeDirectories, sockets: Sockets) -> NodeCore:
         endpoints = advertised_endpoints(self.config.listeners.advertised_controllers, sockets)

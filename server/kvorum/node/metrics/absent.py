@@ -1,0 +1,97 @@
+"""What Kafka measures and kvorum does not, and why: the other half of the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+EVERY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Metrics of one type of bean; `names` is empty for all that are not in the catalogue."""
+
+    domain: str
+    type: str
+    names: frozenset[str]
+    reason: str
+
+
+def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tuple[Absent, ...]:
+    return tuple(
+        Absent(domain, bean_type, frozenset(names.split()), reason) for bean_type in types.split()
+    )
+
+
+_NO_PARTITIONS: Final = "brokers here keep metadata and hold no partitions"
+_NO_COORDINATOR: Final = "there are no coordinators here"
+_NOT_BY_REQUEST: Final = "requests are not timed one by one"
+_NOT_BY_CLIENT: Final = "what goes out to other nodes is not counted"
+_OF_THE_JVM: Final = "of Kafka's own machinery; process_… and python_… tell of this process"
+
+ABSENT: Final[tuple[Absent, ...]] = (
+    *_absent(
+        "kafka.controller",
+        "KafkaController",
+        "nothing waits in a queue that it could be too late for",
+        names="EventQueueOperationsTimedOutCount TimedOutBrokerHeartbeatCount",
+    ),
+    *_absent(
+        "kafka.controller",
+        "ControllerEventManager",
+        "there is no queue; kvorum_event_loop_stalled_ms_total tells when everything had to wait",
+        names="EventQueueTimeMs",
+    ),
+    *_absent(
+        "kafka.server",
+        "raft-metrics",
+        "it has no thread of its own; process_cpu_seconds_total tells how busy the process is",
+        names="poll-idle-ratio-avg",
+    ),
+    *_absent(
+        "kafka.server",
+        "broker-metadata-metrics",
+        "a node that cannot read its metadata stops",
+        names="metadata-load-error-count metadata-apply-error-count",
+    ),
+    *_absent(
+        "kafka.server",
+        "KafkaServer ControllerServer",
+        _OF_THE_JVM,
+        names="linux-disk-read-bytes linux-disk-write-bytes yammer-metrics-count",
+    ),
+    *_absent("kafka.server", "socket-server-metrics", _NOT_BY_REQUEST),
+    *_absent("kafka.network", "RequestMetrics RequestChannel", _NOT_BY_REQUEST),
+    *_absent("kafka.network", "Acceptor Processor SocketServer", _OF_THE_JVM),
+    *_absent("kafka.server", "KafkaRequestHandlerPool app-info kafka-metrics-count", _OF_THE_JVM),
+    *_absent("kafka", "kafka.Log4jController", _OF_THE_JVM),
+    *_absent(
+        "kafka.server",
+        "raft-channel-metrics alter-partition-metrics directory-assignments-metrics "
+        "forwarding-metrics heartbeat-metrics registration-metrics ForwardingManager "
+        "AddPartitionsManager-channel-metrics Persister-channel-metrics "
+        "txn-marker-channel-metrics",
+        _NOT_BY_CLIENT,
+    ),
+    *_absent(
+        "kafka.server",
+        "ReplicaManager ReplicaFetcherManager ReplicaAlterLogDirsManager BrokerTopicMetrics "
+        "AssignmentsManager DelayedOperationPurgatory FetchSessionCache Fetch Produce Request "
+        "ControllerMutation client-metrics",
+        _NO_PARTITIONS,
+    ),
+    *_absent("org.apache.kafka.server", "AssignmentsManager", _NO_PARTITIONS),
+    *_absent(
+        "kafka.log", "Log LogCleaner LogCleanerManager LogFlushStats LogManager", _NO_PARTITIONS
+    ),
+    *_absent("kafka.utils", "Throttler", _NO_PARTITIONS),
+    *_absent(
+        "kafka.server",
+        "group-coordinator-metrics share-coordinator-metrics transaction-coordinator-metrics "
+        "ShareGroupMetrics ShareSessionCache AddPartitionsToTxnManager",
+        _NO_COORDINATOR,
+    ),
+    *_absent("kafka.coordinator.group", "GroupMetadataManager", _NO_COORDINATOR),
+    *_absent("kafka.coordinator.transaction", "TransactionMarkerChannelManager", _NO_COORDINATOR),
+)
