@@ -6,7 +6,7 @@ from typing import Final
 
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
-from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
@@ -30,6 +30,7 @@ def describe_cluster(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
+    context.access.require_on_cluster(AclOperation.ALTER, request=request.NAME)
     _check_endpoint_type(request.endpoint_type, context.api_version)
     nodes: list[DescribeClusterResponseDescribeClusterBroker] = []
     for controller_id in sorted(image.cluster.controllers):
@@ -48,7 +49,7 @@ def describe_cluster(
         endpoint_type=CONTROLLER_ENDPOINT,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = context.access.told_operations_on_cluster()
     return ControllerResult(response)
 
 

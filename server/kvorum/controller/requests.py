@@ -11,21 +11,29 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from kvorum.controller.narrowing import Narrowed
 from kvorum.controller.refusals import refusal
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.access import Access
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.primitives import Message
 
 Handle: TypeAlias = Callable[[MetadataImage, Message, ControllerContext], ControllerResult[Message]]
+_Narrow: TypeAlias = Callable[[MetadataImage, Message, Access], Narrowed[Message, Message]]
 
 HANDLERS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         19: ("create_topics", "create_topics"),
         20: ("delete_topics", "delete_topics"),
+        30: ("acls", "create_acls"),
+        31: ("acls", "delete_acls"),
         33: ("configs.legacy_alter", "alter_configs"),
         37: ("create_partitions", "create_partitions"),
+        38: ("delegation_tokens", "create_delegation_token"),
+        39: ("delegation_tokens", "renew_delegation_token"),
+        40: ("delegation_tokens", "expire_delegation_token"),
         43: ("elect_leaders", "elect_leaders"),
         44: ("configs.incremental_alter", "incremental_alter_configs"),
         45: ("alter_reassignments", "alter_partition_reassignments"),
@@ -45,6 +53,20 @@ HANDLERS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 )
 """The module and the function that handle each request, by API key."""
 
+NARROWINGS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
+    {
+        19: ("authorized_topics", "narrow_create_topics"),
+        20: ("authorized_topics", "narrow_delete_topics"),
+        33: ("authorized_configs", "narrow_alter_configs"),
+        37: ("authorized_topics", "narrow_create_partitions"),
+        44: ("authorized_configs", "narrow_incremental_alter_configs"),
+    }
+)
+"""What takes out of a request the parts that its client may not ask for, by API key.
+
+Whole requests are refused before they come here: `kvorum.node.authorization`.
+"""
+
 
 def handle(
     image: MetadataImage, request: Message, context: ControllerContext
@@ -56,9 +78,23 @@ def handle(
     """
     handle_request = handler_of(request.API_KEY)
     try:
+        if context.access.is_restricted and request.API_KEY in NARROWINGS:
+            return _handle_narrowed(image, request, context)
         return handle_request(image, request, context)
     except RequestError as error:
         return ControllerResult(error_response(request, error, api_version=context.api_version))
+
+
+def _handle_narrowed(
+    image: MetadataImage, request: Message, context: ControllerContext
+) -> ControllerResult[Message]:
+    """Handle what the client may ask for of `request`, and refuse the rest."""
+    module, function = NARROWINGS[request.API_KEY or 0]
+    narrow: _Narrow = getattr(importlib.import_module(f"kvorum.controller.{module}"), function)
+    narrowed = narrow(image, request, context.access)
+    result = handler_of(request.API_KEY)(image, narrowed.request, context)
+    narrowed.complete(result.response)
+    return result
 
 
 def error_response(request: Message, error: RequestError, *, api_version: int) -> Message:

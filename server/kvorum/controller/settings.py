@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from kvorum.controller.mutation_quota import MutationQuota
 from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from kvorum.controller.sessions import BrokerSessions
+from kvorum.metadata.access import UNRESTRICTED, Access
+from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
+from kvorum.metadata.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from random import Random
@@ -23,6 +26,7 @@ class ControllerSettings:
     `static_configs` are the explicit values of the properties file: the defaults beneath dynamic
     configuration. `quorum_voter_ids` are the ids of ``controller.quorum.voters``, empty for a
     dynamic quorum. The policies are the operator's own rules, None where there are none.
+    `token_secrets` are the cluster's settings of delegation tokens, with their secrets.
     """
 
     node_id: int
@@ -39,6 +43,7 @@ class ControllerSettings:
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     create_topic_policy: CreateTopicPolicy | None = None
     alter_config_policy: AlterConfigPolicy | None = None
+    token_secrets: TokenSecrets = field(default_factory=lambda: TokenSecrets(TokenSettings()))
 
 
 def _no_problem(kraft_version: int) -> str | None:
@@ -55,6 +60,8 @@ class ControllerContext:
     arrived. `is_forwarded` tells that a broker passed the request on in an Envelope.
     `kraft_upgrade_problem` tells why the quorum cannot go to a kraft.version, None where it can.
     `mutation_quota` is what the client may create and delete, None for as much as it likes.
+    `access` tells what the `principal` who asks may do. `wall_clock_ms` are milliseconds since
+    1970.
     """
 
     settings: ControllerSettings
@@ -69,6 +76,9 @@ class ControllerContext:
     leader_id: int = -1
     kraft_upgrade_problem: Callable[[int], str | None] = _no_problem
     mutation_quota: MutationQuota | None = None
+    access: Access = UNRESTRICTED
+    principal: Principal = ANONYMOUS
+    wall_clock_ms: int = 0
 
     def record_mutations(self, partitions: int) -> None:
         """Pay for `partitions` that come or go; `RequestError` 89 where the quota is exceeded."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from immutables import Map
 
+from kvorum.metadata.acl_codes import PatternType
 from kvorum.metadata.errors import ReplayError
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.uuid_text import uuid_to_text
@@ -24,15 +26,100 @@ class AccessControlEntry:
     permission_type: int
 
 
+class ResourcePattern(NamedTuple):
+    """What an entry is about."""
+
+    resource_type: int
+    pattern_type: int
+    name: str
+
+
+EntriesByPrincipal: TypeAlias = Map[str, tuple[AccessControlEntry, ...]]
+"""What there is about one pattern."""
+
+
+def _no_entries() -> Map[bytes, AccessControlEntry]:
+    return Map()
+
+
+def _no_patterns() -> Map[ResourcePattern, EntriesByPrincipal]:
+    return Map()
+
+
+def _no_lengths() -> Map[tuple[int, int], int]:
+    return Map()
+
+
 @dataclass(frozen=True, slots=True)
 class AclsImage:
-    """Every access control entry by its id."""
+    """Every access control entry by its id, and how to find those about a resource.
 
-    entries: Map[bytes, AccessControlEntry] = field(default_factory=Map[bytes, AccessControlEntry])
+    `patterns` holds the same entries by pattern and principal. `prefix_lengths` counts the
+    prefixed patterns by resource type and length of the prefix: only such beginnings of a
+    resource's name need to be looked for.
+    """
+
+    entries: Map[bytes, AccessControlEntry] = field(default_factory=_no_entries)
+    patterns: Map[ResourcePattern, EntriesByPrincipal] = field(
+        default_factory=_no_patterns, compare=False, repr=False
+    )
+    prefix_lengths: Map[tuple[int, int], int] = field(
+        default_factory=_no_lengths, compare=False, repr=False
+    )
+
+    def __contains__(self, entry: AccessControlEntry) -> bool:
+        """Tell whether there is an entry like `entry`, under whatever id."""
+        of_pattern = self.patterns.get(_pattern_of(entry))
+        return of_pattern is not None and entry in of_pattern.get(entry.principal, ())
+
+
+def _add(image: AclsImage, entry_id: bytes, entry: AccessControlEntry) -> AclsImage:
+    pattern = _pattern_of(entry)
+    of_pattern = image.patterns.get(pattern)
+    lengths = image.prefix_lengths
+    if of_pattern is None:
+        of_pattern = EntriesByPrincipal()
+        lengths = _counted(lengths, pattern, step=1)
+    same = of_pattern.get(entry.principal, ())
+    of_pattern = of_pattern.set(entry.principal, (*same, entry))
+    return AclsImage(
+        image.entries.set(entry_id, entry), image.patterns.set(pattern, of_pattern), lengths
+    )
+
+
+def _remove(image: AclsImage, entry_id: bytes) -> AclsImage:
+    entry = image.entries[entry_id]
+    pattern = _pattern_of(entry)
+    of_pattern = image.patterns[pattern]
+    left = list(of_pattern[entry.principal])
+    left.remove(entry)
+    if left:
+        of_pattern = of_pattern.set(entry.principal, tuple(left))
+    else:
+        of_pattern = of_pattern.delete(entry.principal)
+    entries = image.entries.delete(entry_id)
+    if of_pattern:
+        return AclsImage(entries, image.patterns.set(pattern, of_pattern), image.prefix_lengths)
+    lengths = _counted(image.prefix_lengths, pattern, step=-1)
+    return AclsImage(entries, image.patterns.delete(pattern), lengths)
+
+
+def _pattern_of(entry: AccessControlEntry) -> ResourcePattern:
+    return ResourcePattern(entry.resource_type, entry.pattern_type, entry.resource_name)
+
+
+def _counted(
+    lengths: Map[tuple[int, int], int], pattern: ResourcePattern, *, step: int
+) -> Map[tuple[int, int], int]:
+    if pattern.pattern_type != PatternType.PREFIXED:
+        return lengths
+    key = (pattern.resource_type, len(pattern.name))
+    count = lengths.get(key, 0) + step
+    return lengths.set(key, count) if count else lengths.delete(key)
 
 
 def replay_access_control_entry(image: AclsImage, record: AccessControlEntryRecord) -> AclsImage:
-    """Return `image` with one entry added."""
+    """Return `image` with one entry added; one that had the id before is replaced."""
     entry = AccessControlEntry(
         record.resource_type,
         record.resource_name,
@@ -42,11 +129,13 @@ def replay_access_control_entry(image: AclsImage, record: AccessControlEntryReco
         record.operation,
         record.permission_type,
     )
-    return AclsImage(image.entries.set(record.id, entry))
+    if record.id in image.entries:
+        image = _remove(image, record.id)
+    return _add(image, record.id, entry)
 
 
 def replay_remove_access_control_entry(image: AclsImage, entry_id: bytes) -> AclsImage:
     """Return `image` without one entry."""
     if entry_id not in image.entries:
         raise ReplayError(f"no access control entry with id {uuid_to_text(entry_id)}")
-    return AclsImage(image.entries.delete(entry_id))
+    return _remove(image, entry_id)

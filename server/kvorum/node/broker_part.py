@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
+from kvorum.node.authorization import Authorizer
 from kvorum.node.broker_role import BrokerRole, BrokerTimes
 from kvorum.node.core import NodeCore
 from kvorum.node.directories import leave_in_good_order, take_previous_epoch
@@ -52,7 +53,8 @@ class BrokerPart:
             random=core.random,
             served=lambda: self._served(apis),
         )
-        dispatcher = Dispatcher(apis, services)
+        authorizer = Authorizer(config.security.authorizer, loader=core.loader, raft=core.raft)
+        dispatcher = Dispatcher(apis, services, authorizer.access)
         self._servers = {
             listener.name: core.server(listener.name, dispatcher)
             for listener in config.listeners.brokers

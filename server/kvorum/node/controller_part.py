@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 from kvorum.controller.mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
+from kvorum.metadata.delegation_tokens import TokenSecrets
+from kvorum.node.authorization import Authorizer
 from kvorum.node.controller_registration import ControllerRegistrar
 from kvorum.node.controller_shell import ControllerShell
 from kvorum.node.controller_tasks import controller_tasks
@@ -55,7 +57,8 @@ class ControllerPart:
                 {key: (api.min_listed, api.max_version) for key, api in apis.items()}
             ),
         )
-        services.dispatcher = Dispatcher(apis, services)
+        authorizer = Authorizer(core.config.security.authorizer, loader=core.loader, raft=core.raft)
+        services.dispatcher = Dispatcher(apis, services, authorizer.access)
         self._servers = {
             listener.name: core.server(listener.name, services.dispatcher)
             for listener in core.config.listeners.controllers
@@ -135,4 +138,5 @@ def _settings(core: NodeCore, policies: NodePolicies) -> ControllerSettings:
         static_configs=config.texts,
         create_topic_policy=policies.create_topic,
         alter_config_policy=policies.alter_config,
+        token_secrets=TokenSecrets(config.security.tokens),
     )

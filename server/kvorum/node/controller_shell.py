@@ -255,6 +255,7 @@ class ControllerShell:
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
             kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
+            wall_clock_ms=self._clock.wall_ms(),
         )
         if request is None:
             return context
@@ -263,6 +264,8 @@ class ControllerShell:
             api_version=request.version,
             listener=request.listener,
             is_forwarded=request.is_forwarded,
+            access=request.access,
+            principal=request.principal,
         )
 
     def _active_claim(self) -> _Claim:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kvorum.controller.delegation_tokens import expire_tokens
 from kvorum.controller.periodic import (
     elect_preferred_leaders,
     elect_unclean_leaders,
@@ -79,6 +80,14 @@ def controller_tasks(shell: ControllerShell, config: NodeConfig) -> ControllerTa
             lambda: shell.run_task(elect_unclean_leaders),
         ),
     ]
+    if config.security.tokens.secret_key is not None:
+        tasks.append(
+            PeriodicTask(
+                "expire delegation tokens",
+                config.security.tokens.expiry_check_interval_ms / 1000,
+                lambda: shell.run_task(expire_tokens),
+            )
+        )
     if config.metadata_log.idle_interval_ms > 0:
         interval = config.metadata_log.idle_interval_ms / 1000
         tasks.append(PeriodicTask("write a no-op record", interval, write_no_op))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
+from kvorum.metadata.access import UNRESTRICTED, Access
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.answer_frame import encode_answer
 from kvorum.node.connection import Peer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.refusals import refusal_of
-from kvorum.node.request import ANONYMOUS, IncomingRequest, Principal
+from kvorum.node.request import IncomingRequest
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -29,28 +32,47 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 Node = TypeVar("Node")
+GiveAccess: TypeAlias = Callable[[Principal, str], Access]
+"""Tells what a principal at a host may do."""
 Answer: TypeAlias = Message | bytes | None
 """What a handler gives: a response, a whole response frame of another node, or no response."""
+KEYS_WITH_FORM: Final = frozenset({29, 30, 31})
+"""Requests that have to be like more than their schema says."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedApi(Generic[Node]):
-    """One API as a listener serves it; `min_listed` is what ApiVersions tells."""
+    """One API as a listener serves it; `min_listed` is what ApiVersions tells.
+
+    Whoever asks must be allowed the `operation` on the cluster, where there is one.
+    """
 
     key: int
     min_version: int
     max_version: int
     min_listed: int
     find_handler: Callable[[], Callable[[IncomingRequest, Node], Awaitable[Answer]]]
+    operation: AclOperation | None = None
+
+
+def _everything(principal: Principal, host: str) -> Access:
+    del principal, host
+    return UNRESTRICTED
 
 
 class Dispatcher(Generic[Node]):
     """Answers the requests of one listener; `node` is what handlers work with."""
 
-    def __init__(self, apis: Mapping[int, ServedApi[Node]], node: Node) -> None:
+    def __init__(
+        self,
+        apis: Mapping[int, ServedApi[Node]],
+        node: Node,
+        give_access: GiveAccess = _everything,
+    ) -> None:
         self._apis = apis
         self._node = node
+        self._give_access = give_access
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | None:
         """Return the response frame, None for no response; raises CloseConnectionError."""
@@ -92,6 +114,8 @@ class Dispatcher(Generic[Node]):
         """
         api = self._apis[request.header.request_api_key]
         try:
+            if api.operation is not None:
+                request.access.require_on_cluster(api.operation, request=request.body.NAME)
             return await api.find_handler()(request, self._node)
         except RequestError as error:
             return self._refuse(request, error)
@@ -145,6 +169,11 @@ class Dispatcher(Generic[Node]):
             body, _ = kind.decode_from(frame, body_start, version)
         except WireError as error:
             raise CloseConnectionError(f"not a request: {error}") from error
+        if key in KEYS_WITH_FORM:
+            # Imported here, for a node that is never asked about access control entries.
+            from kvorum.node.request_form import check_form  # noqa: PLC0415 - see above
+
+            check_form(body)
         return IncomingRequest(
             header=header,
             body=body,
@@ -153,6 +182,7 @@ class Dispatcher(Generic[Node]):
             client_host=client_host,
             principal=principal,
             is_forwarded=is_forwarded,
+            access=self._give_access(principal, client_host),
         )
 
     def _unknown_api_versions(self, header: RequestHeader) -> bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import struct
 
+from kvorum.metadata.principal import Principal
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.client_connection import NoCommonVersionError
 from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.request import IncomingRequest, Principal
+from kvorum.node.request import IncomingRequest
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvorum.metadata.access import UNRESTRICTED, Access
+from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks, as Kafka names users: a type and a name."""
-
-    type: str = "User"
-    name: str = "ANONYMOUS"
-    is_token_authenticated: bool = False
-
-
-ANONYMOUS = Principal()
-"""Everyone on a PLAINTEXT listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +15,7 @@ class IncomingRequest:
     """A request with all that is known about how it came.
 
     `frame` is header and body as they came, for passing on. `client_host` is the address of the
-    client, also of one whose request a broker forwarded.
+    client, also of one whose request a broker forwarded. `access` tells what the principal may do.
     """
 
     header: RequestHeader
@@ -36,6 +25,7 @@ class IncomingRequest:
     client_host: str
     principal: Principal = ANONYMOUS
     is_forwarded: bool = False
+    access: Access = UNRESTRICTED
 
     @property
     def version(self) -> int:

@@ -35,6 +35,10 @@ This page is written from the tables in `kvorum.metadata.config_definitions` by
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
   classes, described in `kvorum.controller.policies`. Other class names are taken as text.
+- `authorizer.class.name` names Kafka's StandardAuthorizer
+  (`org.apache.kafka.metadata.authorizer.StandardAuthorizer`), whose decisions kvorum makes
+  itself; no other authorizer can be named. Its own keys are Kafka's: `super.users`, users
+  between semicolons, and `allow.everyone.if.no.acl.found`.
 - Of several faults in one file, kvorum may name another one first.
 - The documentation that DescribeConfigs carries is our own line on each key, where there is one.
 """

@@ -16,6 +16,8 @@ from kvorum.broker.views.config_changes import (
     check_broker_values,
 )
 from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.logger_changes import check_logger_changes
@@ -82,6 +84,7 @@ def screen_incremental(
             (config.name, config.config_operation, config.value) for config in resource.configs
         ]
         if resource.resource_type == ResourceType.BROKER_LOGGER:
+            _check_may_change_loggers(view)
             check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
             return True
         _check_resource(image, resource, operations, view)
@@ -202,6 +205,17 @@ def _check_resource(
         changed_values(dict(current.items()), operations),
         is_of_one_broker=bool(resource.resource_name),
     )
+
+
+def _check_may_change_loggers(view: BrokerView) -> None:
+    refusal = config_refusal(
+        view.access,
+        AclOperation.ALTER_CONFIGS,
+        resource_type=ResourceType.BROKER_LOGGER,
+        name=str(view.node_id),
+    )
+    if refusal is not None:
+        raise RequestError(refusal.code)
 
 
 def _answers(

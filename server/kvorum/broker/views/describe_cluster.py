@@ -6,7 +6,6 @@ from typing import Final
 
 from kvorum.broker.views.partitions import random_alive_broker
 from kvorum.broker.views.view import BrokerView
-from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
@@ -48,7 +47,7 @@ def describe_cluster(
         endpoint_type=BROKER_ENDPOINT,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = view.access.told_operations_on_cluster()
     return response
 
 

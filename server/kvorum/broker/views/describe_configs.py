@@ -15,7 +15,9 @@ from kvorum.broker.views.config_entries import (
 )
 from kvorum.broker.views.config_layers import Synonym, config_layers
 from kvorum.broker.views.view import BrokerView
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_definitions import InvalidConfigError
+from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 from kvorum.metadata.image import MetadataImage
@@ -43,9 +45,20 @@ def describe_configs(
     """
     if any(resource.resource_type not in KNOWN_TYPES for resource in request.resources):
         return refuse_describe_configs(request, ErrorCode.INVALID_REQUEST)
-    return DescribeConfigsResponse(
-        results=[_describe(image, request, resource, view) for resource in request.resources]
-    )
+    described: list[DescribeConfigsResponseDescribeConfigsResult] = []
+    refused: list[DescribeConfigsResponseDescribeConfigsResult] = []
+    for resource in request.resources:
+        error = config_refusal(
+            view.access,
+            AclOperation.DESCRIBE_CONFIGS,
+            resource_type=resource.resource_type,
+            name=resource.resource_name,
+        )
+        if error is None:
+            described.append(_describe(image, request, resource, view))
+        else:
+            refused.append(_refusal(resource, error.code))
+    return DescribeConfigsResponse(results=described + refused)
 
 
 def refuse_describe_configs(
@@ -53,15 +66,18 @@ def refuse_describe_configs(
 ) -> DescribeConfigsResponse:
     """Return the response that refuses every resource of `request`."""
     return DescribeConfigsResponse(
-        results=[
-            DescribeConfigsResponseDescribeConfigsResult(
-                error_code=code,
-                error_message=code.default_message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
+        results=[_refusal(resource, code) for resource in request.resources]
+    )
+
+
+def _refusal(
+    resource: DescribeConfigsRequestDescribeConfigsResource, code: ErrorCode
+) -> DescribeConfigsResponseDescribeConfigsResult:
+    return DescribeConfigsResponseDescribeConfigsResult(
+        error_code=code,
+        error_message=code.default_message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 

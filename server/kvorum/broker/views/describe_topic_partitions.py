@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
 from kvorum.broker.views.view import BrokerView
-from kvorum.metadata.authorized_operations import TOPIC_OPERATIONS
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.request_error import RequestError
@@ -27,7 +27,8 @@ def describe_topic_partitions(
 
     Raises `RequestError` INVALID_REQUEST for a cursor that makes no sense.
     """
-    names = _names_from_cursor(image, request)
+    asked = _names_from_cursor(image, request)
+    names = [n for n in asked if view.access.allows_on_topic(AclOperation.DESCRIBE, n)]
     response = DescribeTopicPartitionsResponse()
     left = max(min(view.request_partitions_max, request.response_partition_limit), 1)
     for name in names:
@@ -50,7 +51,10 @@ def describe_topic_partitions(
             break
         left -= len(answer.partitions)
     for answered in response.topics:
-        answered.topic_authorized_operations = TOPIC_OPERATIONS
+        assert answered.name is not None
+        answered.topic_authorized_operations = view.access.operations_on_topic(answered.name)
+    if request.topics:
+        response.topics.extend(_refused(name) for name in asked if name not in names)
     return response
 
 
@@ -74,6 +78,12 @@ def _names_from_cursor(image: MetadataImage, request: DescribeTopicPartitionsReq
             f"Cursor(topicName='{cursor.topic_name}', partitionIndex={cursor.partition_index})",
         )
     return names
+
+
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
+    )
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -14,7 +14,7 @@ from kvorum.broker.views.partitions import (
     random_alive_broker,
 )
 from kvorum.broker.views.view import BrokerView
-from kvorum.metadata.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.request_error import RequestError
@@ -30,6 +30,7 @@ from kvorum.wire.messages.metadata import (
 )
 from kvorum.wire.uuid_text import ZERO_UUID
 
+REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 FIRST_VERSION_WITH_LISTENER_ERROR = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
 VERSIONS_WITH_CLUSTER_OPERATIONS = range(8, 11)
@@ -53,11 +54,7 @@ def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -
     topics = _all_topics(image, view) if wants_all else _wanted_topics(image, request, view)
     to_create: list[str] = []
     if view.is_auto_create_enabled and request.allow_auto_topic_creation and not wants_all:
-        to_create = [
-            topic.name
-            for topic in topics
-            if topic.name is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        ]
+        to_create = _topics_to_create(topics, view)
     response = MetadataResponse(
         brokers=[
             _broker(broker_id=broker.id, view=view, image=image)
@@ -67,7 +64,7 @@ def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -
         controller_id=random_alive_broker(image.cluster, view.random),
         topics=topics,
     )
-    _add_operations(response, request, view.api_version)
+    _add_operations(response, request, view)
     return MetadataAnswer(response, tuple(to_create))
 
 
@@ -96,20 +93,48 @@ def _broker(*, broker_id: int, view: BrokerView, image: MetadataImage) -> Metada
 
 
 def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponseTopic]:
-    return [_topic(image, topic, view) for topic in image.topics.sorted_topics()]
+    return [
+        _topic(image, topic, view)
+        for topic in image.topics.sorted_topics()
+        if view.access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
+    ]
+
+
+def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> list[str]:
+    """Return the names among `topics` to create; refuse those the client may not create."""
+    missing = [
+        topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ]
+    if view.access.allows_on_cluster(AclOperation.CREATE):
+        return [topic.name for topic in missing if topic.name is not None]
+    names: list[str] = []
+    for topic in missing:
+        assert topic.name is not None
+        if view.access.allows_on_topic(AclOperation.CREATE, topic.name):
+            names.append(topic.name)
+        else:
+            topic.error_code = REFUSED
+    return names
 
 
 def _wanted_topics(
     image: MetadataImage, request: MetadataRequest, view: BrokerView
 ) -> list[MetadataResponseTopic]:
-    """Return an answer for each topic that is named; by id alone where any id is given."""
+    """Return an answer for each topic that is named; by id alone where any id is given.
+
+    Topics that the client may not describe look the same whether there are such topics or not.
+    """
     wanted = request.topics or []
     ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
     if ids:
         known = [image.topics.by_id[topic_id] for topic_id in ids if topic_id in image.topics.by_id]
         unknown = [topic_id for topic_id in ids if topic_id not in image.topics.by_id]
+        # The id of a topic is no secret, its name may be.
         return [_unknown_id(topic_id) for topic_id in unknown] + [
-            _topic(image, topic, view) for topic in known
+            _topic(image, topic, view)
+            if view.access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
+            else MetadataResponseTopic(error_code=REFUSED, name=None, topic_id=topic.id)
+            for topic in known
         ]
     names = dict.fromkeys(topic.name for topic in wanted if topic.name is not None)
     return _named_topics(image, names, view)
@@ -120,13 +145,16 @@ def _named_topics(
 ) -> list[MetadataResponseTopic]:
     existing: list[MetadataResponseTopic] = []
     missing: list[MetadataResponseTopic] = []
+    refused: list[MetadataResponseTopic] = []
     for name in names:
         topic = image.topics.by_name(name)
-        if topic is None:
+        if not view.access.allows_on_topic(AclOperation.DESCRIBE, name):
+            refused.append(MetadataResponseTopic(error_code=REFUSED, name=name))
+        elif topic is None:
             missing.append(_unknown_name(name))
         else:
             existing.append(_topic(image, topic, view))
-    return existing + missing
+    return existing + missing + refused
 
 
 def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
@@ -205,11 +233,12 @@ def _partition_error(
     return ErrorCode.NONE if is_complete else ErrorCode.REPLICA_NOT_AVAILABLE
 
 
-def _add_operations(response: MetadataResponse, request: MetadataRequest, api_version: int) -> None:
-    if api_version in VERSIONS_WITH_CLUSTER_OPERATIONS and (
+def _add_operations(response: MetadataResponse, request: MetadataRequest, view: BrokerView) -> None:
+    if view.api_version in VERSIONS_WITH_CLUSTER_OPERATIONS and (
         request.include_cluster_authorized_operations
     ):
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = view.access.told_operations_on_cluster()
     if request.include_topic_authorized_operations:
         for topic in response.topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None and topic.error_code != REFUSED:
+                topic.topic_authorized_operations = view.access.operations_on_topic(topic.name)

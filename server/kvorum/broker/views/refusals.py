@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from kvorum.broker.views.describe_configs import refuse_describe_configs
 from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
+)
+from kvorum.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult,
 )
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
@@ -33,9 +43,35 @@ def refusal_of_view(request: Message, error: RequestError) -> Message | None:
                 for topic in request.topics
             ]
         )
+    if isinstance(request, DescribeClientQuotasRequest):
+        return DescribeClientQuotasResponse(
+            error_code=error.code, error_message=_reason(error), entries=None
+        )
+    if isinstance(request, DescribeUserScramCredentialsRequest):
+        return _scram(request, error)
     if isinstance(request, DescribeConfigsRequest):
         return refuse_describe_configs(request, error.code)
     return None
+
+
+def _reason(error: RequestError) -> str | None:
+    """Return the text, None for what is said of a missing permission: not even which it is."""
+    return None if error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else error.message
+
+
+def _scram(
+    request: DescribeUserScramCredentialsRequest, error: RequestError
+) -> DescribeUserScramCredentialsResponse:
+    return DescribeUserScramCredentialsResponse(
+        error_code=error.code,
+        error_message=_reason(error),
+        results=[
+            DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
+                error_code=error.code, error_message=_reason(error)
+            )
+            for _ in request.users or ()
+        ],
+    )
 
 
 def _metadata(request: MetadataRequest, error: RequestError) -> MetadataResponse:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kvorum.metadata.access import UNRESTRICTED, Access
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -16,7 +18,7 @@ class BrokerView:
     """Who answers, and on which listener the request arrived.
 
     `texts` are the explicit values of the node's properties file; `loggers` the level of each
-    logger that can be changed while the node runs.
+    logger that can be changed while the node runs. `access` tells what the client may do.
     """
 
     node_id: int
@@ -28,3 +30,4 @@ class BrokerView:
     loggers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_auto_create_enabled: bool = True
     request_partitions_max: int = 2_000
+    access: Access = UNRESTRICTED

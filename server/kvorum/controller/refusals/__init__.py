@@ -13,13 +13,19 @@ from typing import Final, Protocol, cast
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.primitives import Message
 
-ELECT_LEADERS_KEY: Final = 43
+REFUSED_BY_VERSION: Final = frozenset({38, 43})
+"""Requests whose refusal looks different in different versions."""
 REFUSALS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         19: ("topics", "create_topics"),
         20: ("topics", "delete_topics"),
+        30: ("security", "create_acls"),
+        31: ("security", "delete_acls"),
         33: ("settings", "alter_configs"),
         37: ("topics", "create_partitions"),
+        38: ("security", "create_delegation_token"),
+        39: ("security", "renew_delegation_token"),
+        40: ("security", "expire_delegation_token"),
         43: ("partitions", "elect_leaders"),
         44: ("settings", "incremental_alter_configs"),
         45: ("partitions", "alter_partition_reassignments"),
@@ -54,6 +60,6 @@ def refusal(request: Message, error: RequestError, *, api_version: int) -> Messa
         "_Refuse",
         getattr(importlib.import_module(f"kvorum.controller.refusals.{module}"), function),
     )
-    if key == ELECT_LEADERS_KEY:
+    if key in REFUSED_BY_VERSION:
         return refuse(request, error, api_version=api_version)
     return refuse(request, error)

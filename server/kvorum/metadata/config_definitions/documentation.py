@@ -50,6 +50,7 @@ _BROKER = {
     "alter.config.policy.class.name": (
         "Python class, package.module.Class, that may refuse changes of configurations."
     ),
+    "authorizer.class.name": "Who decides what is allowed: Kafka's StandardAuthorizer, or nobody.",
     "auto.create.topics.enable": "Create a topic when a client asks for one that is not there.",
     "auto.leader.rebalance.enable": "Give leadership back to preferred replicas from time to time.",
     "broker.heartbeat.interval.ms": "Time between two heartbeats of a broker.",
@@ -81,6 +82,10 @@ _BROKER = {
     ),
     "cordoned.log.dirs": "Data directories that get no new replicas; * is all.",
     "default.replication.factor": "Replicas of a topic that does not say how many.",
+    "delegation.token.expiry.check.interval.ms": "Time between two looks for expired tokens.",
+    "delegation.token.expiry.time.ms": "How long a delegation token lasts unless it is renewed.",
+    "delegation.token.max.lifetime.ms": "How long a delegation token may last in all.",
+    "delegation.token.secret.key": "Secret that makes delegation tokens; without one none are.",
     "delete.topic.enable": "Allow topics to be deleted.",
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register.",
     "inter.broker.listener.name": "Listener by which brokers reach each other.",

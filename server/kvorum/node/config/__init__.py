@@ -9,6 +9,7 @@ from kvorum.node.config.listener import Listener, SecurityProtocol
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.node_config import NodeConfig, ProcessRole
 from kvorum.node.config.properties import load_properties, parse_overrides
+from kvorum.node.config.security import SecuritySettings
 from kvorum.node.config.settings import (
     BrokerSettings,
     MetadataLogSettings,
@@ -29,6 +30,7 @@ __all__ = [
     "ProcessRole",
     "QuorumSettings",
     "SecurityProtocol",
+    "SecuritySettings",
     "TopicSettings",
     "load_properties",
     "parse_overrides",

@@ -13,6 +13,7 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.node.config.own_settings import OWN_KEYS
+from kvorum.node.config.security import AUTHORIZER_KEYS
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 _TOPIC_DEFAULT_KEYS = frozenset(
@@ -25,6 +26,7 @@ _NODE_KEYS = frozenset(
     {
         "advertised.listeners",
         "alter.config.policy.class.name",
+        "authorizer.class.name",
         "auto.create.topics.enable",
         "auto.leader.rebalance.enable",
         "broker.heartbeat.interval.ms",
@@ -49,6 +51,10 @@ _NODE_KEYS = frozenset(
         "cordoned.log.dirs",
         "create.topic.policy.class.name",
         "default.replication.factor",
+        "delegation.token.expiry.check.interval.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.secret.key",
         "delete.topic.enable",
         "initial.broker.registration.timeout.ms",
         "inter.broker.listener.name",
@@ -91,7 +97,7 @@ KEYS_IN_USE = _NODE_KEYS | _TOPIC_DEFAULT_KEYS
 
 def known_but_unused(names: Iterable[str]) -> tuple[str, ...]:
     """Return, sorted, the keys that Kafka knows and that change nothing here."""
-    unused = set(names) - KEYS_IN_USE - OWN_KEYS
+    unused = set(names) - KEYS_IN_USE - OWN_KEYS - AUTHORIZER_KEYS
     return tuple(sorted(filter(_is_known, unused)))
 
 
@@ -101,7 +107,7 @@ def unknown(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_known(name: str) -> bool:
-    if name in BROKER_CONFIGS or name in OWN_KEYS:
+    if name in BROKER_CONFIGS or name in OWN_KEYS or name in AUTHORIZER_KEYS:
         return True
     # A plug-in of a listener brings keys of its own, so the prefix is enough.
     return bool(_LISTENER_KEY.match(name)) or broker_definition(name) is not None

@@ -12,6 +12,7 @@ from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings, own_settings
+from kvorum.node.config.security import SecuritySettings, security_settings
 from kvorum.node.config.settings import (
     BrokerSettings,
     MetadataLogSettings,
@@ -59,6 +60,7 @@ class NodeConfig:
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
     network: NetworkSettings
+    security: SecuritySettings
     own: OwnSettings
     enable_unstable_api_versions: bool
     enable_unstable_feature_versions: bool
@@ -119,6 +121,7 @@ class NodeConfig:
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
             network=network_settings(values),
+            security=security_settings(values),
             own=own_settings(texts),
             enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
             enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from kvorum.broker.views.describe_configs import describe_configs
-from kvorum.broker.views.view import BrokerView
-from kvorum.node.handlers.views import view_of
+from kvorum.node.handlers.views import view_of, view_of_controller
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest
@@ -22,13 +19,5 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
 async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
     """Answer on a controller, for its own node."""
     assert isinstance(request.body, DescribeConfigsRequest)
-    view = BrokerView(
-        node_id=controller.config.node_id,
-        cluster_id=controller.cluster_id,
-        listener=request.listener,
-        # Nothing is drawn for this answer.
-        random=Random(0),  # noqa: S311 - no secret
-        api_version=request.version,
-        texts=controller.config.texts,
-    )
+    view = view_of_controller(request, controller)
     return describe_configs(controller.loader.published, request.body, view)

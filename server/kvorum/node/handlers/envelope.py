@@ -9,12 +9,11 @@ from kvorum.node.answer_frame import encode_answer
 from kvorum.node.dispatch import Answer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.forwarding import decode_principal
-from kvorum.node.handlers import raft
 from kvorum.node.handlers.registry import forwardable_keys
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
 
@@ -63,14 +62,11 @@ def _read_inner(
 
 async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Answer:
     """Return the answer; raises NotControllerError where the broker has to look for another."""
-    if isinstance(inner.body, DescribeQuorumRequest):
-        response = await raft.on_controller(inner, controller)
-        assert isinstance(response, DescribeQuorumResponse)
-        if _says_not_leader(response):
-            raise NotControllerError("another node leads the quorum")
-        return response
     assert controller.dispatcher is not None
-    return await controller.dispatcher.handle(inner)
+    response = await controller.dispatcher.handle(inner)
+    if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):
+        raise NotControllerError("another node leads the quorum")
+    return response
 
 
 def _says_not_leader(response: DescribeQuorumResponse) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kvorum.node.handlers.no_data import ERROR
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.node.handlers.no_data import error_for
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchTopic,
@@ -15,21 +17,35 @@ from kvorum.wire.messages.fetch import (
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(request: IncomingRequest, _broker: BrokerServices) -> Message:
+async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Refuse, without a fetch session."""
     body = request.body
     assert isinstance(body, FetchRequest)
-    return FetchResponse(responses=[_refusal(topic) for topic in body.topics])
+    return FetchResponse(
+        responses=[
+            _refusal(
+                topic,
+                error_for(
+                    broker.loader.published.topics,
+                    name=topic.topic,
+                    topic_id=topic.topic_id,
+                    operation=AclOperation.READ,
+                    access=request.access,
+                ),
+            )
+            for topic in body.topics
+        ]
+    )
 
 
-def _refusal(topic: FetchRequestFetchTopic) -> FetchResponseFetchableTopicResponse:
+def _refusal(topic: FetchRequestFetchTopic, code: ErrorCode) -> FetchResponseFetchableTopicResponse:
     return FetchResponseFetchableTopicResponse(
         topic=topic.topic,
         topic_id=topic.topic_id,
         partitions=[
             FetchResponsePartitionData(
                 partition_index=partition.partition,
-                error_code=ERROR,
+                error_code=code,
                 high_watermark=-1,
                 records=b"",
             )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
+from kvorum.metadata.access import Access
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.node.handlers.no_data import ERROR, MESSAGE
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -13,19 +18,42 @@ from kvorum.wire.messages.find_coordinator import (
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
+GROUP, TRANSACTION, SHARE = range(3)
+NEEDED = MappingProxyType(
+    {
+        GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        TRANSACTION: (
+            AclResourceType.TRANSACTIONAL_ID,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
+    }
+)
+"""What DESCRIBE is needed on to ask for a coordinator, and how its lack is told."""
 
 
 async def on_broker(request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Refuse each key."""
+    """Refuse each key: because the client may not know it, or else because nobody coordinates."""
     body = request.body
     assert isinstance(body, FindCoordinatorRequest)
+    if body.key_type == SHARE:
+        request.access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
     if request.version < FIRST_VERSION_WITH_MANY_KEYS:
-        return FindCoordinatorResponse(error_code=ERROR, error_message=MESSAGE, node_id=-1, port=-1)
-    return FindCoordinatorResponse(
-        coordinators=[
+        code, message = _refusal(body.key, body.key_type, request.access)
+        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
+    response = FindCoordinatorResponse()
+    for key in body.coordinator_keys:
+        code, message = _refusal(key, body.key_type, request.access)
+        response.coordinators.append(
             FindCoordinatorResponseCoordinator(
-                key=key, node_id=-1, port=-1, error_code=ERROR, error_message=MESSAGE
+                key=key, node_id=-1, port=-1, error_code=code, error_message=message
             )
-            for key in body.coordinator_keys
-        ]
-    )
+        )
+    return response
+
+
+def _refusal(key: str, key_type: int, access: Access) -> tuple[ErrorCode, str | None]:
+    if key_type in NEEDED:
+        kind, code = NEEDED[key_type]
+        if not access.allows(AclOperation.DESCRIBE, kind, key):
+            return code, code.default_message
+    return ERROR, MESSAGE

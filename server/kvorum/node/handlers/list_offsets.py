@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.request import IncomingRequest
@@ -13,6 +14,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
     ListOffsetsResponse,
     ListOffsetsResponseListOffsetsPartitionResponse,
     ListOffsetsResponseListOffsetsTopicResponse,
@@ -34,6 +36,8 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     body = request.body
     assert isinstance(body, ListOffsetsRequest)
     topics = broker.loader.published.topics
+    names = (topic.name for topic in body.topics)
+    allowed = request.access.allowed_topics(AclOperation.DESCRIBE, names)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponseListOffsetsTopicResponse(
@@ -44,7 +48,24 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
                 ],
             )
             for topic in body.topics
+            if topic.name in allowed
         ]
+        + [_refusal(topic) for topic in body.topics if topic.name not in allowed]
+    )
+
+
+def _refusal(
+    topic: ListOffsetsRequestListOffsetsTopic,
+) -> ListOffsetsResponseListOffsetsTopicResponse:
+    return ListOffsetsResponseListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            ListOffsetsResponseListOffsetsPartitionResponse(
+                partition_index=asked.partition_index,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            )
+            for asked in topic.partitions
+        ],
     )
 
 

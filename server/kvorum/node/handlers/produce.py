@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.handlers.no_data import ERROR, MESSAGE
+from kvorum.node.handlers.no_data import ERROR, MESSAGE, error_for
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
     ProduceRequest,
     ProduceRequestTopicProduceData,
@@ -18,22 +20,41 @@ from kvorum.wire.primitives import Message
 NO_ACKNOWLEDGEMENT = 0
 
 
-async def on_broker(request: IncomingRequest, _broker: BrokerServices) -> Message:
+async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Refuse; who wants no answer learns it, as from any broker, by the end of the connection."""
     body = request.body
     assert isinstance(body, ProduceRequest)
     if body.acks == NO_ACKNOWLEDGEMENT:
         raise CloseConnectionError(f"records without acknowledgement. {MESSAGE}")
-    return ProduceResponse(responses=[_refusal(topic) for topic in body.topic_data])
+    return ProduceResponse(
+        responses=[
+            _refusal(
+                topic,
+                error_for(
+                    broker.loader.published.topics,
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    operation=AclOperation.WRITE,
+                    access=request.access,
+                ),
+            )
+            for topic in body.topic_data
+        ]
+    )
 
 
-def _refusal(topic: ProduceRequestTopicProduceData) -> ProduceResponseTopicProduceResponse:
+def _refusal(
+    topic: ProduceRequestTopicProduceData, code: ErrorCode
+) -> ProduceResponseTopicProduceResponse:
     return ProduceResponseTopicProduceResponse(
         name=topic.name,
         topic_id=topic.topic_id,
         partition_responses=[
             ProduceResponsePartitionProduceResponse(
-                index=partition.index, error_code=ERROR, base_offset=-1, error_message=MESSAGE
+                index=partition.index,
+                error_code=code,
+                base_offset=-1,
+                error_message=MESSAGE if code == ERROR else None,
             )
             for partition in topic.partition_data
         ],

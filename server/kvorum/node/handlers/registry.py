@@ -16,6 +16,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.node.authorization import ON_BROKER, ON_CONTROLLER
 from kvorum.node.dispatch import Answer, ServedApi
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
@@ -58,13 +60,17 @@ HANDLERS: Final = (
     _forwarded(19),
     _forwarded(20),
     HandlerSpec(29, "describe_acls", "describe_acls"),
-    _forwarded(30, controller="create_acls"),
-    _forwarded(31, controller="delete_acls"),
+    _forwarded(30, controller="alter_acls"),
+    _forwarded(31, controller="alter_acls"),
     HandlerSpec(32, "describe_configs", "describe_configs"),
     HandlerSpec(33, "alter_configs", "controlled", is_forwardable=True),
     HandlerSpec(35, broker="describe_log_dirs"),
     HandlerSpec(36, "sasl_authenticate", "sasl_authenticate"),
     _forwarded(37),
+    HandlerSpec(38, "delegation_tokens", "delegation_tokens", is_forwardable=True),
+    HandlerSpec(39, "delegation_tokens", "delegation_tokens", is_forwardable=True),
+    HandlerSpec(40, "delegation_tokens", "delegation_tokens", is_forwardable=True),
+    HandlerSpec(41, "describe_delegation_tokens", "describe_delegation_tokens"),
     _forwarded(43),
     HandlerSpec(44, "incremental_alter_configs", "controlled", is_forwardable=True),
     _forwarded(45),
@@ -102,8 +108,8 @@ def broker_apis() -> Mapping[int, ServedApi[BrokerServices]]:
     served: dict[int, ServedApi[BrokerServices]] = {}
     for spec in HANDLERS:
         if spec.broker is not None:
-            found = _finder(spec.broker, "on_broker")
-            served[spec.key] = _served(spec, cast("_Find[BrokerServices]", found))
+            find = cast("_Find[BrokerServices]", _finder(spec.broker, "on_broker"))
+            served[spec.key] = _served(spec, find, ON_BROKER)
     return MappingProxyType(served)
 
 
@@ -112,8 +118,8 @@ def controller_apis() -> Mapping[int, ServedApi[ControllerServices]]:
     served: dict[int, ServedApi[ControllerServices]] = {}
     for spec in HANDLERS:
         if spec.controller is not None:
-            found = _finder(spec.controller, "on_controller")
-            served[spec.key] = _served(spec, cast("_Find[ControllerServices]", found))
+            find = cast("_Find[ControllerServices]", _finder(spec.controller, "on_controller"))
+            served[spec.key] = _served(spec, find, ON_CONTROLLER)
     return MappingProxyType(served)
 
 
@@ -122,9 +128,12 @@ def forwardable_keys() -> frozenset[int]:
     return frozenset(spec.key for spec in HANDLERS if spec.is_forwardable)
 
 
-def _served(handler: HandlerSpec, find_handler: _Find[Node]) -> ServedApi[Node]:
+def _served(
+    handler: HandlerSpec, find_handler: _Find[Node], operations: Mapping[int, AclOperation]
+) -> ServedApi[Node]:
     api = API_SPECS[handler.key]
     return ServedApi(
+        operation=operations.get(handler.key),
         key=handler.key,
         min_version=api.min_version,
         max_version=api.max_stable_version,

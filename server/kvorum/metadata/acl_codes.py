@@ -1,0 +1,115 @@
+"""The numbers that access control entries are written in, and what can be done to what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, unique
+from types import MappingProxyType
+from typing import Final
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the one resource of type CLUSTER."""
+WILDCARD: Final = "*"
+"""Any resource (where its pattern is LITERAL) or any host, in an access control entry."""
+
+
+class _Code(IntEnum):
+    """A number that another program may have another idea of: what is not known is UNKNOWN."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Code:
+        del value
+        return cls(0)
+
+
+@unique
+class AclResourceType(_Code):
+    """Kinds of resources."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+@unique
+class PatternType(_Code):
+    """How the name in an entry, or in a filter, stands for the names of resources."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+@unique
+class PermissionType(_Code):
+    """Whether an entry allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+@unique
+class AclOperation(_Code):
+    """What may be done."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+IMPLYING: Final[Mapping[AclOperation, frozenset[AclOperation]]] = MappingProxyType(
+    {
+        AclOperation.DESCRIBE: frozenset(
+            {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
+        ),
+        AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
+    }
+)
+"""By operation, the others that whoever may do them may do it as well. Denying implies nothing."""
+
+SUPPORTED_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = MappingProxyType(
+    {
+        AclResourceType.TOPIC: (
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.CREATE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        ),
+        AclResourceType.CLUSTER: (
+            AclOperation.CREATE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+            AclOperation.CLUSTER_ACTION,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+            AclOperation.IDEMPOTENT_WRITE,
+        ),
+    }
+)
+"""What can be done to the resources that responses tell the authorized operations of."""

@@ -1,0 +1,79 @@
+"""Delegation tokens: what they are allowed by configuration, and the secrets that go with them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+
+from kvorum.metadata.delegation_tokens_image import DelegationToken, DelegationTokensImage
+from kvorum.metadata.principal import Principal
+
+FORGET_FACTOR = 2
+FORGET_ABOVE = 1_000
+"""Secrets of tokens that are gone are dropped when they are many, and half of what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    """``delegation.token.*``: the cluster's secret, None where there are no tokens, and times."""
+
+    secret_key: bytes | None = field(default=None, repr=False)
+    lifetime_ms_max: int = 604_800_000
+    expiry_ms: int = 86_400_000
+    expiry_check_interval_ms: int = 3_600_000
+
+
+class TokenSecrets:
+    """Makes the secrets of tokens, and finds tokens by them.
+
+    A secret is not in the log: it is the HMAC of the token's id. Those that were made are
+    remembered, since there is no other way from a secret to its token.
+    """
+
+    def __init__(self, settings: TokenSettings) -> None:
+        self.settings = settings
+        self._ids: dict[bytes, str] = {}
+        self._known: set[str] = set()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there are tokens at all."""
+        return self.settings.secret_key is not None
+
+    def of(self, token_id: str) -> bytes:
+        """Return the secret of a token; there must be a key."""
+        key = self.settings.secret_key
+        assert key is not None
+        return hmac.digest(key, token_id.encode(), hashlib.sha512)
+
+    def find(self, image: DelegationTokensImage, secret: bytes) -> str | None:
+        """Return the id of the token with `secret`, None where there is none."""
+        if secret not in self._ids:
+            self._learn(image)
+        token_id = self._ids.get(secret)
+        return token_id if token_id is not None and token_id in image.tokens else None
+
+    def _learn(self, image: DelegationTokensImage) -> None:
+        if len(self._known) > max(FORGET_ABOVE, FORGET_FACTOR * len(image.tokens)):
+            self._known.clear()
+            self._ids.clear()
+        for token_id in image.tokens:
+            if token_id not in self._known:
+                self._known.add(token_id)
+                self._ids[self.of(token_id)] = token_id
+
+
+def is_expired(token: DelegationToken, now_ms: int) -> bool:
+    """Tell whether a token is of no use any more."""
+    return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
+
+
+def may_renew(token: DelegationToken, principal: Principal) -> bool:
+    """Tell whether `principal` may change how long a token lasts."""
+    return principal.text == token.owner or principal.text in token.renewers
+
+
+def is_involved(token: DelegationToken, principal: Principal) -> bool:
+    """Tell whether a token was made for, asked for by, or may be renewed by `principal`."""
+    return may_renew(token, principal) or principal.text == token.requester

@@ -1,0 +1,43 @@
+"""Who asks, as Kafka names users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+USER_TYPE: Final = "User"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user by type and name.
+
+    That a user was authenticated by a delegation token is no part of who it is.
+    """
+
+    type: str = USER_TYPE
+    name: str = "ANONYMOUS"
+    is_token_authenticated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The principal as access rules and records name it: ``type:name``."""
+        return f"{self.type}:{self.name}"
+
+    def is_same_user(self, other: Principal) -> bool:
+        """Tell whether both are one user, however each was authenticated."""
+        return (self.type, self.name) == (other.type, other.name)
+
+    @classmethod
+    def from_text(cls, text: str) -> Principal:
+        """Return the principal that ``type:name`` names; `ValueError` without a colon."""
+        kind, colon, name = text.partition(":")
+        if not colon:
+            raise ValueError(
+                f"expected a string in format principalType:principalName but got {text}"
+            )
+        return cls(kind, name)
+
+
+ANONYMOUS: Final = Principal()
+"""Everyone on a PLAINTEXT listener."""

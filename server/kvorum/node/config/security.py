@@ -1,0 +1,69 @@
+"""The authorizer and the delegation tokens of a node, as its properties file sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kvorum.metadata.access import AuthorizerRules
+from kvorum.metadata.delegation_tokens import TokenSettings
+from kvorum.metadata.principal import Principal
+from kvorum.node.config.errors import ConfigError
+from kvorum.node.config.values import BrokerValues
+
+AUTHORIZER_CLASS: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SUPER_USERS_KEY: Final = "super.users"
+WITHOUT_ENTRIES_KEY: Final = "allow.everyone.if.no.acl.found"
+AUTHORIZER_KEYS: Final = frozenset({SUPER_USERS_KEY, WITHOUT_ENTRIES_KEY})
+"""Keys that Kafka leaves to the authorizer, so that they are in none of its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """Who decides what is allowed, None for nobody, and what delegation tokens are like."""
+
+    authorizer: AuthorizerRules | None = None
+    tokens: TokenSettings = field(default_factory=TokenSettings)
+
+
+def security_settings(values: BrokerValues) -> SecuritySettings:
+    """Read ``authorizer.class.name`` with its keys, and ``delegation.token.*``."""
+    secret_key = values.optional_text("delegation.token.secret.key")
+    return SecuritySettings(
+        authorizer=_authorizer(values),
+        tokens=TokenSettings(
+            secret_key=secret_key.encode() if secret_key else None,
+            lifetime_ms_max=values.integer("delegation.token.max.lifetime.ms"),
+            expiry_ms=values.integer("delegation.token.expiry.time.ms"),
+            expiry_check_interval_ms=values.integer("delegation.token.expiry.check.interval.ms"),
+        ),
+    )
+
+
+def _authorizer(values: BrokerValues) -> AuthorizerRules | None:
+    name = values.text("authorizer.class.name")
+    if not name:
+        return None
+    if name != AUTHORIZER_CLASS:
+        raise ConfigError(
+            f"authorizer.class.name is {name}, but {AUTHORIZER_CLASS} is the only authorizer that "
+            "kvorum has"
+        )
+    return AuthorizerRules(
+        super_users=_super_users(values.texts),
+        allows_without_entries=values.texts.get(WITHOUT_ENTRIES_KEY, "").strip().lower() == "true",
+    )
+
+
+def _super_users(texts: Mapping[str, str]) -> frozenset[str]:
+    """Return the users between the semicolons, each with its type."""
+    users = frozenset(
+        user.strip() for user in texts.get(SUPER_USERS_KEY, "").split(";") if user.strip()
+    )
+    for user in users:
+        try:
+            Principal.from_text(user)
+        except ValueError as error:
+            raise ConfigError(f"{SUPER_USERS_KEY}: {error}") from error
+    return users
