@@ -39,7 +39,8 @@ def assign_replicas_to_directories(
     rules = ClusterRules(image, context.settings)
     response = AssignReplicasToDirsResponse()
     records: list[RecordAndVersion] = []
-    offline: list[PartitionOfTopic] = []
+    # Each partition once, whatever the request repeats.
+    offline: dict[tuple[bytes, int], PartitionOfTopic] = {}
     for directory in request.directories:
         is_offline = not broker.has_online_directory(directory.id)
         answer = DirectoryAnswer(id=directory.id)
@@ -51,13 +52,14 @@ def assign_replicas_to_directories(
                 code = _refusal_code(topic, index, broker.id)
                 if topic is not None and code == ErrorCode.NONE:
                     records.extend(_assign(rules, topic, index, (broker.id, directory.id)))
-                    offline.extend([(topic, index)] if is_offline else [])
+                    if is_offline:
+                        offline[topic.id, index] = (topic, index)
                 topic_answer.partitions.append(
                     PartitionAnswer(partition_index=index, error_code=code)
                 )
             answer.topics.append(topic_answer)
         response.directories.append(answer)
-    records.extend(leader_and_isr_changes(rules, offline, broker_to_remove=broker.id))
+    records.extend(leader_and_isr_changes(rules, offline.values(), broker_to_remove=broker.id))
     return ControllerResult(response, tuple(records), is_atomic=False)
 
 

@@ -16,12 +16,13 @@ from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leaderships import leads_any
 from kvorum.controller.result import ControllerResult
-from kvorum.controller.sessions import BrokerSession
+from kvorum.controller.sessions import NOTHING_READ, BrokerSession
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 
 
 @unique
@@ -54,13 +55,22 @@ def broker_heartbeat(
     records: list[RecordAndVersion] = []
     if following is not current:
         records.extend(_transition(rules, broker, following))
-    context.sessions.touch(
-        broker.id, is_fenced=following.is_fenced, metadata_offset=request.current_metadata_offset
-    )
     if image.metadata_version.supports_directory_assignment:
         records.extend(take_directories_offline(rules, broker, request.offline_log_dirs))
     if image.metadata_version.supports_cordoned_log_dirs:
         records.extend(cordon_directories(broker, request.cordoned_log_dirs))
+    is_registration_changed = any(
+        isinstance(record, BrokerRegistrationChangeRecord) for record, _ in records
+    )
+    context.sessions.touch(
+        broker.id,
+        is_fenced=following.is_fenced,
+        # As in Kafka, a broker with a new registration counts as having read nothing until its
+        # next heartbeat: who is shutting down waits for it that long.
+        metadata_offset=NOTHING_READ
+        if is_registration_changed
+        else request.current_metadata_offset,
+    )
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         # The broker may stop once all others have read that its leaderships moved.
         context.sessions.begin_controlled_shutdown(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from kvorum.controller.broker_changes import end_incarnation
 from kvorum.controller.cluster_rules import ClusterRules
@@ -19,6 +19,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
+    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
 from kvorum.wire.messages.register_broker_record import (
@@ -31,12 +32,20 @@ from kvorum.wire.uuid_text import uuid_to_text
 SECURITY_PROTOCOLS: Final = frozenset(range(4))
 """PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL."""
 
+BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
+"""What Java trims off a string."""
+
 FIRST_VERSION_WITH_PREVIOUS_EPOCH: Final = 3
+NEVER_REGISTERED: Final = -2
+"""Stands for the last epoch of a broker that has none; who sends it is taken at its word."""
 
 
 class _Listener(Protocol):
     name: str
     security_protocol: int
+
+
+Listener = TypeVar("Listener", bound=_Listener)
 
 
 def register_broker(
@@ -51,7 +60,8 @@ def register_broker(
     _check_identity(request, existing, context)
     if image.metadata_version.supports_directory_assignment:
         _check_directories(image.cluster, request)
-    check_security_protocols(request.listeners)
+    listeners = checked_listeners(request.listeners)
+    _check_addresses(listeners)
     _check_features(image, request, context)
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
     records: list[RecordAndVersion] = []
@@ -63,8 +73,11 @@ def register_broker(
                 is_clean=_was_shutdown_clean(request, existing, context),
             )
         )
-        context.sessions.forget(request.broker_id)
-    record = _registration_record(image, request, existing=None if is_new else existing)
+    # The same incarnation, too, begins its heartbeats anew.
+    context.sessions.forget(request.broker_id)
+    record = _registration_record(
+        image, request, listeners=listeners, existing=None if is_new else existing
+    )
     if is_new:
         record.broker_epoch = context.next_offset
     records.append((record, image.metadata_version.register_broker_record_version))
@@ -72,14 +85,31 @@ def register_broker(
     return ControllerResult(response, tuple(records), is_atomic=False)
 
 
-def check_security_protocols(listeners: Iterable[_Listener]) -> None:
-    """Raise `RequestError` for a listener with a security protocol that does not exist."""
+def checked_listeners(listeners: Iterable[Listener]) -> list[Listener]:
+    """Return the listeners to write down: of those with one name, the last in the first's place.
+
+    Raises `RequestError` for a listener with a security protocol that does not exist.
+    """
+    by_name: dict[str, Listener] = {}
     for listener in listeners:
         if listener.security_protocol not in SECURITY_PROTOCOLS:
-            raise RequestError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
+            raise _invalid(
                 f"Unknown security protocol {listener.security_protocol} "
-                f"in listener {listener.name}",
+                f"in listener {listener.name}"
+            )
+        by_name[listener.name] = listener
+    return list(by_name.values())
+
+
+def _check_addresses(listeners: Iterable[BrokerRegistrationRequestListener]) -> None:
+    """Check that every listener can be reached.
+
+    Kafka's controller fails with UNKNOWN_SERVER_ERROR over these, and over unknown protocols.
+    """
+    for listener in listeners:
+        if not listener.host.strip(BLANKS) or listener.port == 0:
+            raise _invalid(
+                f"Listener {listener.name} has no address: {listener.host!r}, port {listener.port}"
             )
 
 
@@ -164,8 +194,7 @@ def _was_shutdown_clean(
     """Tell whether the broker proves, by naming its last epoch, that it stopped cleanly."""
     return (
         context.api_version >= FIRST_VERSION_WITH_PREVIOUS_EPOCH
-        and existing is not None
-        and existing.epoch == request.previous_broker_epoch
+        and request.previous_broker_epoch == (existing.epoch if existing else NEVER_REGISTERED)
     )
 
 
@@ -173,6 +202,7 @@ def _registration_record(
     image: MetadataImage,
     request: BrokerRegistrationRequest,
     *,
+    listeners: Iterable[BrokerRegistrationRequestListener],
     existing: BrokerRegistration | None,
 ) -> RegisterBrokerRecord:
     """Return the record; `existing` is set where the same incarnation registers again."""
@@ -188,7 +218,7 @@ def _registration_record(
                 port=listener.port,
                 security_protocol=listener.security_protocol,
             )
-            for listener in request.listeners
+            for listener in listeners
         ],
         features=[
             RegisterBrokerRecordBrokerFeature(

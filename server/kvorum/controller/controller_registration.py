@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.controller.broker_registration import check_security_protocols
+from kvorum.controller.broker_registration import checked_listeners
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
@@ -29,7 +29,7 @@ def register_controller(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
         )
-    check_security_protocols(request.listeners)
+    listeners = checked_listeners(request.listeners)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -41,7 +41,7 @@ def register_controller(
                 port=listener.port,
                 security_protocol=listener.security_protocol,
             )
-            for listener in request.listeners
+            for listener in listeners
         ],
         features=[
             RegisterControllerRecordControllerFeature(

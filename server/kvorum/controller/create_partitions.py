@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
@@ -29,6 +30,11 @@ from kvorum.wire.messages.create_partitions import (
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsResponseCreatePartitionsTopicResult as CreatePartitionsTopicResult,
 )
+
+SLOT_COUNT_MIN: Final = 2
+LOAD_FACTOR: Final = 0.75
+HASH_FACTOR: Final = 0x9E37_79B9_7F4A_7C15
+HASH_BITS: Final = 64
 
 
 def create_partitions(
@@ -108,7 +114,7 @@ def _replicas(
     context: ControllerContext,
 ) -> list[list[int]]:
     """Return the replicas of each partition to add."""
-    replication_factor = len(topic.partitions[0].replicas)
+    replication_factor = len(topic.partitions[model_partition(len(topic.partitions))].replicas)
     if wanted.assignments is not None:
         return _assigned(image, topic, wanted, replication_factor)
     additional = wanted.count - len(topic.partitions)
@@ -129,6 +135,23 @@ def _replicas(
             error.code,
             f"Unable to replicate the partition {replication_factor} time(s): {NOBODY_ACTIVE}",
         ) from error
+
+
+def model_partition(partition_count: int) -> int:
+    """Return the partition of a topic whose replication factor new partitions get.
+
+    They differ while partitions are being reassigned. Kafka takes the partition that its hash
+    table of them yields first: among those in the first slot, the one that was added last.
+    """
+    slot_count = SLOT_COUNT_MIN
+    while partition_count * LOAD_FACTOR > slot_count:
+        slot_count *= 2
+    shift = HASH_BITS + 1 - slot_count.bit_length()
+    return next(
+        index
+        for index in reversed(range(partition_count))
+        if index * HASH_FACTOR % 2**HASH_BITS >> shift == 0
+    )
 
 
 def _assigned(

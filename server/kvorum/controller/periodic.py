@@ -7,6 +7,7 @@ from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.controller.leaderships import partitions_without_leader
 from kvorum.controller.result import ControllerResult
+from kvorum.controller.sessions import NOTHING_READ
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
@@ -34,6 +35,7 @@ def fence_stale_broker(image: MetadataImage, context: ControllerContext) -> Cont
     if broker.epoch != epoch:
         return ControllerResult(response=True, is_atomic=False)
     records = tuple(fence_broker(ClusterRules(image, context.settings), broker))
+    context.sessions.touch(broker_id, is_fenced=True, metadata_offset=NOTHING_READ)
     return ControllerResult(response=True, records=records, is_atomic=False)
 
 

@@ -39,9 +39,7 @@ def usable_brokers(cluster: ClusterImage, sessions: BrokerSessions) -> list[Usab
     return [
         UsableBroker(broker.id, broker.rack, broker.is_fenced)
         for broker in cluster.sorted_brokers()
-        if broker.has_uncordoned_directory
-        and not broker.is_in_controlled_shutdown
-        and not sessions.session(broker.id).is_shutting_down
+        if broker.has_uncordoned_directory and not sessions.session(broker.id).is_shutting_down
     ]
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from kvorum.metadata.cluster_image import ClusterImage
 
 NEVER_SHUTTING_DOWN = -1
+NOTHING_READ = -1
 OFFSET_MAX = 2**63 - 1
 
 
@@ -23,7 +24,7 @@ class BrokerSession:
     away, -1 while it is not shutting down.
     """
 
-    metadata_offset: int = -1
+    metadata_offset: int = NOTHING_READ
     controlled_shutdown_offset: int = NEVER_SHUTTING_DOWN
 
     @property

@@ -28,4 +28,5 @@ def unregister_broker(
         )
     records = tuple(broker_changes.unregister_broker(ClusterRules(image, context.settings), broker))
     check_record_count(records)
+    context.sessions.forget(broker.id)
     return ControllerResult(UnregisterBrokerResponse(), records, is_atomic=False)

@@ -20,6 +20,7 @@ from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, Broker
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -369,3 +370,53 @@ def test_what_is_written_later_does_not_put_off_a_controlled_shutdown() -> None:
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
     controller.heartbeat(2, metadata_offset=last_change)
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_a_broker_whose_registration_changes_has_read_nothing_until_its_next_heartbeat() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=2, replicas=2)
+    controller.heartbeat(1, want_shut_down=True)
+    controller.heartbeat(2, want_fence=True)
+    controller.heartbeat(2)
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    controller.heartbeat(2)
+    assert controller.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_of_listeners_with_one_name_the_last_counts_in_the_place_of_the_first() -> None:
+    controller = started_cluster(brokers=0)
+    request = controller.registration(1)
+    request.listeners = [
+        BrokerRegistrationRequestListener(name, "host", port)
+        for name, port in (("A", 1), ("B", 2), ("A", 3))
+    ]
+    controller.ask(request)
+    record = messages(controller)[-1]
+    assert isinstance(record, RegisterBrokerRecord)
+    assert [(each.name, each.port) for each in record.end_points] == [("A", 3), ("B", 2)]
+
+
+def test_the_same_incarnation_begins_its_heartbeats_anew() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=2, replicas=2)
+    controller.heartbeat(2)
+    controller.heartbeat(1, want_shut_down=True)
+    controller.ask(controller.registration(1))
+    controller.heartbeat(2)
+    # It leads nothing any more, and nobody remembers that it was shutting down.
+    response = controller.heartbeat(1)
+    assert (response.is_fenced, response.should_shut_down) == (False, False)
+
+
+@pytest.mark.parametrize(("previous_epoch", "is_believed"), [(-2, True), (-1, False), (7, False)])
+def test_who_was_never_registered_may_say_so(previous_epoch: int, is_believed: bool) -> None:
+    controller = started_cluster(brokers=1)
+    controller.create_topic("t")
+    controller.ask(UnregisterBrokerRequest(1))
+    (partition,) = controller.image.topics.sorted_topics()[0].partitions.values()
+    assert partition.elr == (1,)
+    request = controller.registration(1, incarnation=1)
+    request.previous_broker_epoch = previous_epoch
+    controller.ask(request)
+    (partition,) = controller.image.topics.sorted_topics()[0].partitions.values()
+    assert partition.elr == ((1,) if is_believed else ())

@@ -50,6 +50,7 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -400,6 +401,22 @@ def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -
     assert after.directory(2) == directory_of(2, 5)
     # The broker never registered that directory: the replica is as good as lost.
     assert 2 not in after.isr
+
+
+def test_a_partition_that_is_assigned_twice_leaves_the_isr_once(
+    controller: ControllerUnderTest,
+) -> None:
+    partitions = [AssignReplicasToDirsRequestPartitionData(0) for _ in range(3)]
+    topics = [AssignReplicasToDirsRequestTopicData(topic_id(controller), partitions)]
+    directory = AssignReplicasToDirsRequestDirectoryData(directory_of(2, 5), topics)
+    epoch = controller.image.cluster.brokers[2].epoch
+    controller.ask(AssignReplicasToDirsRequest(2, epoch, [directory]))
+    records = [message for message, _ in controller.last_records]
+    assert all(isinstance(record, PartitionChangeRecord) for record in records)
+    assert [getattr(record, "isr", None) is not None for record in records] == [
+        *[False] * 3,
+        True,
+    ]
 
 
 def test_preferred_leaders_get_back_what_is_theirs(controller: ControllerUnderTest) -> None:

@@ -125,11 +125,26 @@ def test_brokers_that_shut_down_or_are_cordoned_get_nothing_new() -> None:
                 ),
                 3,
             ),
-            (BrokerRegistrationChangeRecord(3, brokers[3].epoch, in_controlled_shutdown=1), 1),
             (BrokerRegistrationChangeRecord(4, brokers[4].epoch, fenced=1), 0),
         )
     )
+    controller.sessions.begin_controlled_shutdown(3, 100)
     assert usable_brokers(controller.image.cluster, controller.sessions) == [
         UsableBroker(1, None, is_fenced=False),
         UsableBroker(4, None, is_fenced=True),
+    ]
+
+
+def test_a_broker_that_has_shut_down_may_get_replicas_for_its_return() -> None:
+    controller = started_cluster(brokers=2)
+    controller.create_topic("t", partitions=2, replicas=2)
+    for _ in range(2):
+        controller.heartbeat(1)
+        controller.heartbeat(2, want_shut_down=True)
+    assert controller.heartbeat(2, want_shut_down=True).should_shut_down
+    stopped = controller.image.cluster.brokers[2]
+    assert (stopped.is_fenced, stopped.is_in_controlled_shutdown) == (True, True)
+    assert usable_brokers(controller.image.cluster, controller.sessions) == [
+        UsableBroker(1, None, is_fenced=False),
+        UsableBroker(2, None, is_fenced=True),
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
+from kvorum.controller.create_partitions import model_partition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -229,3 +230,13 @@ def test_names_that_come_twice_are_refused_first(controller: ControllerUnderTest
 def test_validate_only_partitions(controller: ControllerUnderTest) -> None:
     assert add(controller, Topic("a", 3, None), validate_only=True) == [("a", 0, None)]
     assert controller.last_records == ()
+
+
+@pytest.mark.parametrize(
+    ("partition_count", "model"),
+    [(1, 0), (2, 0), (3, 2), (5, 2), (6, 5), (10, 5), (11, 0), (14, 13), (22, 0), (35, 34)],
+)
+def test_new_partitions_are_like_the_one_that_kafkas_hash_table_yields_first(
+    partition_count: int, model: int
+) -> None:
+    assert model_partition(partition_count) == model

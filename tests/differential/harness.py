@@ -1,0 +1,221 @@
+"""Scripts of requests, run on a real 4.3.1 controller and on ours, compared step by step.
+
+How to use it::
+
+    with Pair(java, folder) as pair:            # starts both controllers, alike and empty
+        outcome = pair.run(script)              # a Script: kind, seed, steps
+        assert not outcome.findings, outcome.report()
+
+A step is an API's name, a version, and a body in Kafka's JSON names: what the body leaves out is
+at its default, what the version cannot carry is left out, "$..." is looked up on each side (see
+`view`). After each step the answers are compared field by field, and so are the records that came
+into the two logs meanwhile. Ids that a side makes up, broker epochs and times are given names
+first (see `comparing`). When a script is over, or failed, `reset` puts both sides back to a cluster
+without topics and brokers; whoever changes more has to take it back in `RESETS`.
+
+`dump_differences` compares the whole of both logs once more, as the real kafka-dump-log shows
+them; the controllers have to be stopped before.
+
+A finding that is known to stay is listed in `deviations`. `shrink` makes a failing script small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.differential.comparing import Difference, Names, differences, known_uuids
+from tests.differential.metadata_log import LogRecord
+from tests.differential.resets import RESETS
+from tests.differential.script import AnyStep, Script, Silence
+from tests.differential.sides import Side, start_sides
+from tests.interop.kafka.java import Java
+
+from kvorum.wire.json_form import Json
+
+SILENCE_TIMEOUT_S: Final = 30.0
+HEARTBEAT_EVERY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A step after which the two sides differ."""
+
+    step_index: int
+    step: AnyStep
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        shown = "\n    ".join(str(difference) for difference in self.differences[:12])
+        return f"  step {self.step_index}: {self.step.as_json()}\n    {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a script went; `offsets` are where its records begin and end, the real side first."""
+
+    script: Script
+    findings: tuple[Finding, ...]
+    offsets: tuple[tuple[int, int], tuple[int, int]]
+    record_count: int = 0
+
+    def report(self) -> str:
+        """Say what differs."""
+        found = "\n".join(str(finding) for finding in self.findings)
+        return f"{self.script.name}\n{found}"
+
+
+@dataclass
+class Pair:
+    """A real controller and one of ours; use as a context.
+
+    `overrides` are settings of both; `release` is the release that the directory is formatted for.
+    """
+
+    java: Java
+    folder: Path
+    overrides: Mapping[str, str] = field(default_factory=dict[str, str])
+    release: str | None = None
+
+    def __enter__(self) -> Self:
+        self.real, self.ours = start_sides(
+            self.folder, self.java, overrides=self.overrides, release=self.release
+        )
+        try:
+            for side in self.sides:
+                side.wait_until_active()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both, the real one first."""
+        return self.real, self.ours
+
+    def stop(self) -> None:
+        """Stop both."""
+        for side in self.sides:
+            side.stop()
+
+    def run(self, script: Script, *, is_stopped_by_findings: bool = True) -> Outcome:
+        """Run a script from an empty cluster on, and empty the cluster again."""
+        for side in self.sides:
+            side.wait_until_leading()
+            side.take_records()
+            side.view.begin_script()
+        known: set[str] = set()
+        starts = self.real.log.end_offset, self.ours.log.end_offset
+        findings: list[Finding] = []
+        record_count = 0
+        for index, step in enumerate(script.steps):
+            found, count = self._run_step(step, known)
+            record_count += count
+            if found:
+                findings.append(Finding(index, step, tuple(found)))
+                if is_stopped_by_findings:
+                    break
+        ends = self.real.log.end_offset, self.ours.log.end_offset
+        self.reset()
+        return Outcome(
+            script,
+            tuple(findings),
+            ((starts[0], ends[0]), (starts[1], ends[1])),
+            record_count,
+        )
+
+    def reset(self) -> None:
+        """Take topics, brokers and whatever else a script may leave behind away."""
+        for side in self.sides:
+            side.wait_until_leading()
+            for take_back in RESETS:
+                take_back(side)
+                side.take_records()
+
+    def _run_step(self, step: AnyStep, known: set[str]) -> tuple[list[Difference], int]:
+        api, is_placed = "", False
+        if isinstance(step, Silence):
+            answers: tuple[Json, Json] = (None, None)
+            records = self._keep_silent(step)
+        else:
+            api, is_placed = step.api, step.is_placed
+            for side in self.sides:
+                known |= known_uuids(side.send(step))
+            answers = (self.real.receive(step), self.ours.receive(step))
+            records = (self.real.take_records(), self.ours.take_records())
+        real, ours = (names_of(side, known) for side in self.sides)
+        found = list(
+            differences(real.answer(api, answers[0]), ours.answer(api, answers[1]), "answer")
+        )
+        found.extend(
+            differences(
+                real.records(api, records[0], is_placed=is_placed),
+                ours.records(api, records[1], is_placed=is_placed),
+                "records",
+            )
+        )
+        return found, len(records[0])
+
+    def _keep_silent(self, step: Silence) -> tuple[Sequence[LogRecord], Sequence[LogRecord]]:
+        """Wait until both sides have fenced the silent brokers; return what they wrote."""
+        made: tuple[list[LogRecord], list[LogRecord]] = ([], [])
+        deadline = time.monotonic() + SILENCE_TIMEOUT_S
+        while time.monotonic() < deadline:
+            for side, records in zip(self.sides, made, strict=True):
+                for broker in step.alive:
+                    side.ask("BrokerHeartbeat", alive(broker))
+                records.extend(side.take_records())
+            if all(side.view.fenced.issuperset(step.silent) for side in self.sides):
+                break
+            time.sleep(HEARTBEAT_EVERY_S)
+        return made
+
+
+def alive(broker: int) -> Mapping[str, Json]:
+    """Return the body of a heartbeat of a broker that wants nothing."""
+    return {
+        "brokerId": broker,
+        "brokerEpoch": f"$epoch:{broker}",
+        "currentMetadataOffset": "$end",
+        "wantFence": False,
+        "wantShutDown": False,
+    }
+
+
+def names_of(side: Side, known: AbstractSet[str]) -> Names:
+    """Return how a side's own values are called."""
+    own = {side.address: "<address>", str(side.folder): "<folder>"}
+    return Names(side.view, known, own)
+
+
+def shrink(script: Script, still_fails: Callable[[Script], bool]) -> Script:
+    """Return a script that still fails, with as many steps dropped as can be."""
+    size = max(1, len(script.steps) // 2)
+    while True:
+        for smaller in _without_parts(script, size):
+            if still_fails(smaller):
+                script = smaller
+                break
+        else:
+            if size == 1:
+                return script
+            size //= 2
+
+
+def _without_parts(script: Script, size: int) -> Iterator[Script]:
+    for start in range(len(script.steps) - size, -1, -1):
+        yield replace(script, steps=script.steps[:start] + script.steps[start + size :])

@@ -1,0 +1,29 @@
+"""All kinds of generated scripts, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from tests.differential import broker_scripts, partition_scripts, topic_scripts
+from tests.differential.script import Script
+from tests.differential.story import script_of
+
+KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
+    {
+        "topics": lambda seed: script_of(
+            "topics", seed, topic_scripts.CHAPTERS, begin=topic_scripts.begin
+        ),
+        "brokers": lambda seed: script_of(
+            "brokers", seed, broker_scripts.CHAPTERS, begin=broker_scripts.begin
+        ),
+        "partitions": lambda seed: script_of(
+            "partitions", seed, partition_scripts.CHAPTERS, begin=partition_scripts.begin
+        ),
+        "mixed": lambda seed: script_of(
+            "mixed", seed, partition_scripts.MIXED_CHAPTERS, begin=partition_scripts.begin
+        ),
+    }
+)
+"""From the name of a kind to the script of a seed."""

@@ -1,0 +1,91 @@
+"""Scripts: requests as data, the same for both controllers; kept and shown as JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+from kvorum.wire.apis import API_SPECS
+
+# The edge of JSON: bodies of requests, nested as the schema nests them.
+Body: TypeAlias = Mapping[str, Any]
+API_KEYS: Mapping[str, int] = MappingProxyType({spec.name: spec.key for spec in API_SPECS.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request, the same for both sides.
+
+    `body` has Kafka's JSON field names. What it leaves out is at its default, and what `version`
+    cannot carry is left out of the request, so that one body serves all versions. Strings that
+    begin with "$" are looked up on each side (see `view`). With `is_placed` the controller
+    chooses replicas by chance: of those only what is determined is compared.
+    """
+
+    api: str
+    version: int
+    body: Body
+    is_placed: bool = False
+
+    @property
+    def key(self) -> int:
+        """The number of the API."""
+        return API_KEYS[self.api]
+
+    def as_json(self) -> str:
+        """The step as one line."""
+        row = {"api": self.api, "version": self.version, "body": self.body}
+        return json.dumps(row | ({"placed": True} if self.is_placed else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A time in which some brokers say nothing, until the controller has fenced each of them.
+
+    Meanwhile the brokers of `alive` send heartbeats.
+    """
+
+    silent: tuple[int, ...]
+    alive: tuple[int, ...] = ()
+
+    def as_json(self) -> str:
+        """The step as one line."""
+        return json.dumps({"silent": self.silent, "alive": self.alive})
+
+
+AnyStep: TypeAlias = Step | Silence
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Steps in their order, and what they were made from."""
+
+    kind: str
+    seed: int
+    steps: tuple[AnyStep, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the script is called in reports; it names kind and seed."""
+        return f"{self.kind}-{self.seed}"
+
+    def as_lines(self) -> str:
+        """The script as JSON lines."""
+        return "".join(f"{step.as_json()}\n" for step in self.steps)
+
+
+def script_from_lines(lines: Iterable[str], *, kind: str = "stored", seed: int = 0) -> Script:
+    """Return the script that was written as JSON lines."""
+    return Script(kind, seed, tuple(_steps(lines)))
+
+
+def _steps(lines: Iterable[str]) -> Iterator[AnyStep]:
+    for line in lines:
+        row = cast("dict[str, Any]", json.loads(line))
+        if "silent" in row:
+            yield Silence(tuple(row["silent"]), tuple(row["alive"]))
+        else:
+            yield Step(row["api"], row["version"], row["body"], is_placed="placed" in row)
