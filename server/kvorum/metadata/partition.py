@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.metadata import directory_ids
 from kvorum.metadata.errors import ReplayError
@@ -17,8 +16,7 @@ RECOVERING: Final = 1
 NO_RECOVERY_CHANGE: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRegistration:
+class PartitionRegistration(NamedTuple):
     """Replicas, leader and epochs of a partition.
 
     `directories` has one entry a replica; `elr` are the eligible leader replicas and
@@ -65,18 +63,19 @@ class PartitionRegistration:
 def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
     """Return the partition that `record` describes whole."""
     replicas = tuple(record.replicas)
+    # By position, in the order of the fields: a log of a million of them is to be read in seconds.
     return PartitionRegistration(
-        replicas=replicas,
-        directories=_directories(record.directories, replicas),
-        isr=tuple(record.isr),
-        removing_replicas=tuple(record.removing_replicas),
-        adding_replicas=tuple(record.adding_replicas),
-        leader=record.leader,
-        leader_recovery_state=_recovery_state(record.leader_recovery_state),
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        elr=tuple(record.eligible_leader_replicas or ()),
-        last_known_elr=tuple(record.last_known_elr or ()),
+        replicas,
+        _directories(record.directories, replicas),
+        tuple(record.isr),
+        tuple(record.removing_replicas),
+        tuple(record.adding_replicas),
+        record.leader,
+        _recovery_state(record.leader_recovery_state),
+        record.leader_epoch,
+        record.partition_epoch,
+        tuple(record.eligible_leader_replicas or ()),
+        tuple(record.last_known_elr or ()),
     )
 
 
@@ -93,23 +92,21 @@ def merge_partition_change(
     names_leader = record.leader != NO_LEADER_CHANGE
     recovery = record.leader_recovery_state
     return PartitionRegistration(
-        replicas=replicas,
-        directories=_directories(
-            partition.directories if directories is None else directories, replicas
-        ),
-        isr=_changed(partition.isr, record.isr),
-        removing_replicas=_changed(partition.removing_replicas, record.removing_replicas),
-        adding_replicas=_changed(partition.adding_replicas, record.adding_replicas),
-        leader=record.leader if names_leader else partition.leader,
-        leader_recovery_state=(
-            partition.leader_recovery_state
-            if recovery == NO_RECOVERY_CHANGE
-            else _recovery_state(recovery)
-        ),
-        leader_epoch=partition.leader_epoch + names_leader,
-        partition_epoch=partition.partition_epoch + 1,
-        elr=_changed(partition.elr, record.eligible_leader_replicas),
-        last_known_elr=_changed(partition.last_known_elr, record.last_known_elr),
+        replicas,
+        partition.directories
+        if directories is None and replicas is partition.replicas
+        else _directories(partition.directories if directories is None else directories, replicas),
+        _changed(partition.isr, record.isr),
+        _changed(partition.removing_replicas, record.removing_replicas),
+        _changed(partition.adding_replicas, record.adding_replicas),
+        record.leader if names_leader else partition.leader,
+        partition.leader_recovery_state
+        if recovery == NO_RECOVERY_CHANGE
+        else _recovery_state(recovery),
+        partition.leader_epoch + names_leader,
+        partition.partition_epoch + 1,
+        _changed(partition.elr, record.eligible_leader_replicas),
+        _changed(partition.last_known_elr, record.last_known_elr),
     )
 
 
@@ -130,7 +127,7 @@ def _directories(
     directories: list[bytes] | tuple[bytes, ...] | None, replicas: tuple[int, ...]
 ) -> tuple[bytes, ...]:
     """Return one directory a replica; nothing, or only MIGRATING, means MIGRATING for all."""
-    if not directories or all(entry == directory_ids.MIGRATING for entry in directories):
+    if not directories or directories.count(directory_ids.MIGRATING) == len(directories):
         return (directory_ids.MIGRATING,) * len(replicas)
     if len(directories) != len(replicas):
         raise ReplayError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from immutables import Map, MapMutation
 
@@ -14,6 +14,9 @@ from kvorum.metadata.partition import (
     partition_from_record,
     without_elr,
 )
+from kvorum.metadata.partition_counts import PartitionCounts, PartitionCountsEditor
+from kvorum.metadata.partitions import NO_PARTITIONS, Partitions, PartitionsEditor
+from kvorum.metadata.shared_partitions import SharedPartitions
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -27,21 +30,23 @@ class TopicImage:
 
     name: str
     id: bytes
-    partitions: Map[int, PartitionRegistration] = field(
-        default_factory=Map[int, PartitionRegistration]
-    )
+    partitions: Partitions = NO_PARTITIONS
 
     def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
         """Return index and partition, in order of index."""
-        return sorted(self.partitions.items(), key=lambda item: item[0])
+        return list(self.partitions.in_order())
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage:
-    """Every topic by id, and the id of each by name."""
+    """Every topic by id, and the id of each by name; `counts` are of all their partitions."""
 
     by_id: Map[bytes, TopicImage] = field(default_factory=Map[bytes, TopicImage])
     ids: Map[str, bytes] = field(default_factory=Map[str, bytes])
+    counts: PartitionCounts = field(default_factory=PartitionCounts)
+    shared: SharedPartitions = field(
+        default_factory=SharedPartitions, repr=False, compare=False, kw_only=True
+    )
 
     def by_name(self, name: str) -> TopicImage | None:
         """Return the topic called `name`, None where there is none."""
@@ -60,7 +65,7 @@ class TopicsImage:
     def all_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
         """Yield every partition with its topic and index, by topic name and index."""
         for topic in self.sorted_topics():
-            for index, partition in topic.sorted_partitions():
+            for index, partition in topic.partitions.in_order():
                 yield topic, index, partition
 
 
@@ -69,17 +74,24 @@ class TopicsEditor:
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
+        self._shared = image.shared
         self._by_id: MapMutation[bytes, TopicImage] | None = None
         self._ids: MapMutation[str, bytes] | None = None
-        self._partitions: dict[bytes, MapMutation[int, PartitionRegistration]] = {}
+        self._partitions: dict[bytes, PartitionsEditor] = {}
+        self._counts = PartitionCountsEditor(image.counts)
 
     def finish(self) -> TopicsImage:
         """Return the image with everything folded in so far."""
         if self._by_id is not None and self._ids is not None:
             for topic_id, partitions in self._partitions.items():
-                topic = self._by_id[topic_id]
-                self._by_id[topic_id] = replace(topic, partitions=partitions.finish())
-            self._image = TopicsImage(self._by_id.finish(), self._ids.finish())
+                name = self._by_id[topic_id].name
+                self._by_id[topic_id] = TopicImage(name, topic_id, partitions.finish())
+            self._image = TopicsImage(
+                self._by_id.finish(),
+                self._ids.finish(),
+                self._counts.finish(),
+                shared=self._shared,
+            )
             self._by_id = self._ids = None
             self._partitions = {}
         return self._image
@@ -96,14 +108,21 @@ class TopicsEditor:
         """Fold a RemoveTopicRecord and return the name of the topic that is gone."""
         by_id, ids = self._maps()
         topic = self._topic(topic_id)
+        edited = self._partitions.pop(topic_id, None)
+        partitions = topic.partitions if edited is None else edited.finish()
+        for _, partition in partitions.in_order():
+            self._counts.remove(partition)
         del by_id[topic_id]
         del ids[topic.name]
-        self._partitions.pop(topic_id, None)
         return topic.name
 
     def create_partition(self, record: PartitionRecord) -> None:
         """Fold a PartitionRecord."""
-        self._partitions_of(record.topic_id)[record.partition_id] = partition_from_record(record)
+        partitions = self._partitions_of(record.topic_id)
+        before = partitions.get(record.partition_id)
+        if before is not None:
+            self._counts.remove(before)
+        self._put(partitions, record.partition_id, partition_from_record(record))
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
         """Fold a PartitionChangeRecord."""
@@ -113,7 +132,8 @@ class TopicsEditor:
             raise ReplayError(
                 f"topic {uuid_to_text(record.topic_id)} has no partition {record.partition_id}"
             )
-        partitions[record.partition_id] = merge_partition_change(partition, record)
+        self._counts.remove(partition)
+        self._put(partitions, record.partition_id, merge_partition_change(partition, record))
 
     def clear_elr(self, record: ClearElrRecord) -> None:
         """Fold a ClearElrRecord; an empty topic name stands for all topics."""
@@ -128,10 +148,18 @@ class TopicsEditor:
         self._clear_elr_of(named)
 
     def _clear_elr_of(self, topic: TopicImage) -> None:
-        for index, partition in topic.partitions.items():
+        for index, partition in topic.partitions.in_order():
             cleared = without_elr(partition)
             if cleared is not partition:
-                self._partitions_of(topic.id)[index] = cleared
+                self._counts.remove(partition)
+                self._put(self._partitions_of(topic.id), index, cleared)
+
+    def _put(
+        self, partitions: PartitionsEditor, index: int, partition: PartitionRegistration
+    ) -> None:
+        shared = self._shared.share(partition)
+        self._counts.add(shared)
+        partitions.put(index, shared)
 
     def _maps(self) -> tuple[MapMutation[bytes, TopicImage], MapMutation[str, bytes]]:
         if self._by_id is None or self._ids is None:
@@ -145,9 +173,9 @@ class TopicsEditor:
             raise ReplayError(f"no topic with id {uuid_to_text(topic_id)}")
         return topic
 
-    def _partitions_of(self, topic_id: bytes) -> MapMutation[int, PartitionRegistration]:
+    def _partitions_of(self, topic_id: bytes) -> PartitionsEditor:
         partitions = self._partitions.get(topic_id)
         if partitions is None:
-            partitions = self._topic(topic_id).partitions.mutate()
+            partitions = self._topic(topic_id).partitions.edit()
             self._partitions[topic_id] = partitions
         return partitions
