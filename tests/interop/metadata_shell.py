@@ -1,0 +1,141 @@
+"""Metadata in files, shown by the real kafka-metadata-shell and by us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.interop.kafka.tools import ToolRunner
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.shell_tree import (
+    DanglingNameError,
+    Provenance,
+    Software,
+    find_lines,
+    shell_tree,
+    tree_lines,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import RecordBatch, read_batches
+
+REFERENCE_SOFTWARE = Software("4.3.1", "26b251a451ce941d")
+NOTHING_READ = Provenance(-1, -1, -1)
+ATTEMPTS = 20
+_COMPLAINT = re.compile(r"^Unexpected error: (.*)$", re.MULTILINE)
+_PROVENANCE = re.compile(r"^ *offset -?\d+, epoch -?\d+, time \S+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Kafka's shell; what it shall read goes through a file in `folder`."""
+
+    tools: ToolRunner
+    folder: Path
+
+    def check(self, data: bytes, what: object = "") -> str:
+        """Check that it shows a snapshot, a log, or one behind the other, as we do; return that.
+
+        It starts before its own last step is done, and may then show nothing, or lack the last
+        batch: it is asked again until it shows as much as there is.
+        """
+        image, provenance = load(data)
+        tree, found = tree_text(image, provenance), find_text(image, provenance)
+        nothing = find_text(MetadataImage(), NOTHING_READ)
+        file = self.folder / "metadata"
+        file.write_bytes(without_last_controls(data))
+        shown = self._until(file, "tree", lambda text: _ends_alike(text, tree))
+        assert tree.splitlines() == shown.splitlines(), what
+        listed = self._until(file, "find", lambda text: text != nothing)
+        assert found.splitlines() == listed.splitlines(), what
+        return tree
+
+    def _until(self, file: Path, command: str, is_whole: Callable[[str], bool]) -> str:
+        text = ""
+        for _ in range(ATTEMPTS):
+            text = self._run(file, command, "/")
+            if is_whole(text):
+                break
+        return text
+
+    def _run(self, file: Path, *command: str) -> str:
+        done = self.tools.run("kafka-metadata-shell", "--snapshot", str(file), *command)
+        if done.exit_code == 0:
+            return done.stdout
+        complaint = _COMPLAINT.search(done.stderr)
+        assert complaint is not None, done.stderr
+        return f"{done.stdout}{complaint[1]}\n"
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    return _PROVENANCE.findall(one) == _PROVENANCE.findall(other)
+
+
+def tree_text(image: MetadataImage, provenance: Provenance) -> str:
+    """Return what ``tree /`` has to print."""
+    lines = tree_lines(shell_tree(image, provenance, REFERENCE_SOFTWARE))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def find_text(image: MetadataImage, provenance: Provenance) -> str:
+    """Return what ``find /`` has to print, up to its complaint if there is one."""
+    lines: list[str] = []
+    try:
+        lines.extend(find_lines(shell_tree(image, provenance, REFERENCE_SOFTWARE), "/"))
+    except DanglingNameError as error:
+        lines.append(str(error))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def load(data: bytes) -> tuple[MetadataImage, Provenance]:
+    """Return the image after all the batches of a file, and its provenance as a reader has it."""
+    image, provenance = MetadataImage(), NOTHING_READ
+    for batch in read_batches(data):
+        if batch.is_control:
+            continue
+        was_open = image.transaction is not None
+        image = image.apply_all(_decoded(batch))
+        begun, end = image.transaction, batch.last_offset
+        if begun is not None:
+            if was_open or begun.begin_offset == batch.base_offset:
+                continue
+            end = begun.begin_offset - 1
+        provenance = Provenance(end, batch.partition_leader_epoch, batch.max_timestamp)
+    return image.published, provenance
+
+
+def _decoded(batch: RecordBatch) -> Iterator[tuple[Message, int, int]]:
+    for record in batch.records():
+        assert record.value is not None
+        yield (*decode_record(bytes(record.value)), record.offset)
+
+
+def without_last_controls(data: bytes) -> bytes:
+    """Leave out the control batches at the end, a snapshot's footer that is.
+
+    When the last batch is one of those the real shell may wait for ever: it counts as caught up
+    with a batch of records, and knows only with the last batch how far it has to catch up.
+    """
+    ends = [batch.position + batch.size for batch in read_batches(data) if not batch.is_control]
+    return data[: ends[-1]]
+
+
+def prefixes(data: bytes, count: int) -> Iterator[bytes]:
+    """Yield `count` beginnings of a file, evenly spread, or none.
+
+    They end where the real shell shows something: outside of a transaction, and after the first
+    metadata.version.
+    """
+    ends: list[int] = []
+    image = MetadataImage()
+    for batch in read_batches(data):
+        if batch.is_control:
+            continue
+        image = image.apply_all(_decoded(batch))
+        if image.transaction is None and image.features.metadata_version is not None:
+            ends.append(batch.position + batch.size)
+    for number in range(1, count + 1 if ends else 1):
+        yield data[: ends[(len(ends) - 1) * number // count]]

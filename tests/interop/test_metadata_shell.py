@@ -1,0 +1,159 @@
+"""The real kafka-metadata-shell shows the very image that we fold from the same file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.golden_data import metadata_directories
+from tests.interop.every_record import every_batch, log_of
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.metadata_shell import Shell, load, prefixes
+from tests.interop.random_log import RandomLog
+from tests.unit.cli_dump.dump import dump
+from tests.unit.metadata.golden_logs import first_offset, snapshots
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import image_records
+from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.metadata.record_types import RecordAndVersion, record_type_name
+from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.wire.apis import METADATA_RECORDS, record_class
+from kvorum.wire.records import read_batches
+
+pytestmark = pytest.mark.interop
+
+PREFIXES_PER_LOG = 16
+SEEDS = 8
+BATCHES_PER_LOG = 100
+
+
+@pytest.fixture
+def shell(kafka_tools: ToolRunner, tmp_path: Path) -> Shell:
+    return Shell(kafka_tools, tmp_path)
+
+
+def test_every_golden_snapshot(golden_sets: Path, shell: Shell) -> None:
+    shown = [
+        shell.check(data, file)
+        for file in sorted(golden_sets.glob("*/metadata/*/*/*.checkpoint"))
+        if has_records(data := file.read_bytes())
+    ]
+    assert len(shown) > 15
+
+
+def has_records(data: bytes) -> bool:
+    """Tell whether there is more than the quorum's own records, as in the first file of a node."""
+    return not all(batch.is_control for batch in read_batches(data))
+
+
+def history(directory: Path) -> bytes:
+    """The log from its first record on, or from a snapshot that stands for what is gone."""
+    first, parts, end = first_offset(directory), list[bytes](), 0
+    if first > 0:
+        end, file = min(item for item in snapshots(directory).items() if item[0] >= first)
+        parts.append(file.read_bytes())
+    for segment in sorted(directory.glob("*.log")):
+        data = segment.read_bytes()
+        begin = min(
+            (batch.position for batch in read_batches(data) if batch.base_offset >= end),
+            default=len(data),
+        )
+        parts.append(data[begin:])
+    return b"".join(parts)
+
+
+def test_every_golden_log_at_many_offsets(golden_sets: Path, shell: Shell) -> None:
+    compared = [
+        shell.check(part, (directory, number))
+        for directory in metadata_directories(golden_sets)
+        for number, part in enumerate(prefixes(history(directory), PREFIXES_PER_LOG))
+    ]
+    assert len(compared) >= 8 * PREFIXES_PER_LOG
+
+
+def snapshot_of(image: MetadataImage) -> bytes:
+    """Write an image as a snapshot."""
+    parts: list[bytes] = []
+    writer = SnapshotWriter(
+        _Parts(parts),
+        epoch=7,
+        last_contained_timestamp_ms=1,
+        now_ms=1_700_000_000_999,
+        kraft_version=1,
+    )
+    writer.append((encode_record(*record) for record in image_records(image)), now_ms=2)
+    writer.finish(now_ms=3)
+    return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    parts: list[bytes]
+
+    def append(self, data: bytes) -> None:
+        self.parts.append(data)
+
+
+def types_and_versions(batches: list[list[RecordAndVersion]]) -> set[tuple[str, int]]:
+    return {(message.NAME, version) for batch in batches for message, version in batch}
+
+
+def test_every_record_type_in_every_version(shell: Shell) -> None:
+    batches = every_batch()
+    kinds = [record_class(key) for key in METADATA_RECORDS]
+    assert types_and_versions(batches) == {
+        (kind.NAME, version)
+        for kind in kinds
+        for version in range(kind.MIN_VERSION, kind.MAX_VERSION + 1)
+    }
+    for end in range(1, len(batches) + 1):
+        shell.check(log_of(batches[:end]), end)
+
+
+def test_a_snapshot_says_what_the_log_said(shell: Shell) -> None:
+    log = log_of(every_batch())
+    image, _ = load(log)
+    snapshot = snapshot_of(image)
+    from_log, from_snapshot = shell.check(log), shell.check(snapshot)
+    assert without_provenance(from_snapshot) == without_provenance(from_log)
+
+
+def without_provenance(tree: str) -> list[str]:
+    return [line for line in tree.splitlines() if not line.lstrip().startswith("offset ")]
+
+
+def test_both_are_dumped_by_the_real_tool(
+    kafka_tools: ToolRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = log_of(every_batch())
+    image, provenance = load(log)
+    files = {
+        "00000000000000000000.log": log,
+        f"{provenance.offset + 1:020}-0000000007.checkpoint": snapshot_of(image),
+    }
+    for name, data in files.items():
+        file = tmp_path / name
+        file.write_bytes(data)
+        options = ("--cluster-metadata-decoder", "--files", str(file))
+        theirs = kafka_tools.run("kafka-dump-log", *options)
+        assert (theirs.exit_code, theirs.stderr) == (0, "")
+        assert "Error at" not in theirs.stdout
+        assert theirs.stdout == dump(capsys, *options).stdout
+        printed = re.findall(r'payload: \{"type":"(\w+)","version":(\d+)', theirs.stdout)
+        batches = [batch for batch in read_batches(data) if not batch.is_control]
+        records = [decode_record(bytes(r.value or b"")) for b in batches for r in b.records()]
+        assert printed == [
+            (record_type_name(type(message)), str(version)) for message, version in records
+        ]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_logs_and_their_snapshots(shell: Shell, seed: int) -> None:
+    log = log_of(RandomLog(seed).batches(BATCHES_PER_LOG))
+    for part in prefixes(log, 3):
+        from_log = shell.check(part)
+        from_snapshot = shell.check(snapshot_of(load(part)[0]))
+        assert without_provenance(from_snapshot) == without_provenance(from_log)
