@@ -112,7 +112,7 @@ class Names(NamedTuple):
             return "<not a number>"
         if name == "port" and any(address.endswith(f":{value}") for address in self.own):
             return "<port>"
-        if name in EPOCHS:
+        if name in EPOCHS and isinstance(value, int):
             return self.view.epoch_symbols.get(value, value)
         return value
 

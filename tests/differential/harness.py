@@ -13,10 +13,8 @@ into the two logs meanwhile. Ids that a side makes up, broker epochs and times a
 first (see `comparing`). When a script is over, or failed, `reset` puts both sides back to a cluster
 without topics and brokers; whoever changes more has to take it back in `RESETS`.
 
-`dump_differences` compares the whole of both logs once more, as the real kafka-dump-log shows
-them; the controllers have to be stopped before.
-
-A finding that is known to stay is listed in `deviations`. `shrink` makes a failing script small.
+`dumped_logs` compares the whole of both logs once more, as the real kafka-dump-log shows them.
+What is known to differ is listed in `deviations`. `shrink` makes a failing script small.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tests.differential.comparing import Difference, Names, differences, known_uuids
+from tests.differential.comparing import ANY_API, Difference, Names, differences, known_uuids
 from tests.differential.metadata_log import LogRecord
 from tests.differential.resets import RESETS
-from tests.differential.script import AnyStep, Script, Silence
+from tests.differential.script import AnyStep, Script, Silence, Step
 from tests.differential.sides import Side, start_sides
 from tests.interop.kafka.java import Java
 
@@ -40,6 +38,11 @@ from kvorum.wire.json_form import Json
 
 SILENCE_TIMEOUT_S: Final = 30.0
 HEARTBEAT_EVERY_S: Final = 0.2
+LATE_ANSWER_TIMEOUT_S: Final = 2.0
+LATE_ANSWERS: Final = frozenset(
+    {"DescribeConfigs", "DescribeCluster", "DescribeUserScramCredentials"}
+)
+"""What a controller answers from its published image, which comes after the answer to a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,28 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What a step has written: up to which offset of either log, the real one first."""
+
+    api: str
+    is_placed: bool
+    end_offsets: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a script went; `offsets` are where its records begin and end, the real side first."""
+    """How a script went: what differs, the uuids it named itself, and where its records are."""
 
     script: Script
     findings: tuple[Finding, ...]
-    offsets: tuple[tuple[int, int], tuple[int, int]]
-    record_count: int = 0
+    known_uuids: AbstractSet[str]
+    start_offsets: tuple[int, int]
+    spans: tuple[Span, ...]
+
+    @property
+    def record_count(self) -> int:
+        """How many records the real side wrote."""
+        return self.spans[-1].end_offsets[0] - self.start_offsets[0] if self.spans else 0
 
     def report(self) -> str:
         """Say what differs."""
@@ -119,24 +137,22 @@ class Pair:
             side.take_records()
             side.view.begin_script()
         known: set[str] = set()
-        starts = self.real.log.end_offset, self.ours.log.end_offset
+        start = self._end_offsets()
         findings: list[Finding] = []
-        record_count = 0
+        spans: list[Span] = []
         for index, step in enumerate(script.steps):
-            found, count = self._run_step(step, known)
-            record_count += count
+            found = self._run_step(step, known)
+            api, is_placed = _facts(step)
+            spans.append(Span(api, is_placed, self._end_offsets()))
             if found:
                 findings.append(Finding(index, step, tuple(found)))
                 if is_stopped_by_findings:
                     break
-        ends = self.real.log.end_offset, self.ours.log.end_offset
         self.reset()
-        return Outcome(
-            script,
-            tuple(findings),
-            ((starts[0], ends[0]), (starts[1], ends[1])),
-            record_count,
-        )
+        return Outcome(script, tuple(findings), known, start, tuple(spans))
+
+    def _end_offsets(self) -> tuple[int, int]:
+        return self.real.log.end_offset, self.ours.log.end_offset
 
     def reset(self) -> None:
         """Take topics, brokers and whatever else a script may leave behind away."""
@@ -146,17 +162,18 @@ class Pair:
                 take_back(side)
                 side.take_records()
 
-    def _run_step(self, step: AnyStep, known: set[str]) -> tuple[list[Difference], int]:
-        api, is_placed = "", False
+    def _run_step(self, step: AnyStep, known: set[str]) -> list[Difference]:
+        api, is_placed = _facts(step)
         if isinstance(step, Silence):
             answers: tuple[Json, Json] = (None, None)
             records = self._keep_silent(step)
         else:
-            api, is_placed = step.api, step.is_placed
             for side in self.sides:
                 known |= known_uuids(side.send(step))
             answers = (self.real.receive(step), self.ours.receive(step))
             records = (self.real.take_records(), self.ours.take_records())
+            if step.api in LATE_ANSWERS:
+                answers = self._settled_answers(step, answers, known)
         real, ours = (names_of(side, known) for side in self.sides)
         found = list(
             differences(real.answer(api, answers[0]), ours.answer(api, answers[1]), "answer")
@@ -168,7 +185,22 @@ class Pair:
                 "records",
             )
         )
-        return found, len(records[0])
+        return found
+
+    def _settled_answers(
+        self, step: Step, answers: tuple[Json, Json], known: set[str]
+    ) -> tuple[Json, Json]:
+        """Ask again while the answers differ: real Kafka may not have published the last write."""
+        deadline = time.monotonic() + LATE_ANSWER_TIMEOUT_S
+        real, ours = (names_of(side, known) for side in self.sides)
+        while time.monotonic() < deadline and list(
+            differences(real.answer(step.api, answers[0]), ours.answer(step.api, answers[1]), "")
+        ):
+            time.sleep(HEARTBEAT_EVERY_S)
+            for side in self.sides:
+                side.send(step)
+            answers = (self.real.receive(step), self.ours.receive(step))
+        return answers
 
     def _keep_silent(self, step: Silence) -> tuple[Sequence[LogRecord], Sequence[LogRecord]]:
         """Wait until both sides have fenced the silent brokers; return what they wrote."""
@@ -196,10 +228,13 @@ def alive(broker: int) -> Mapping[str, Json]:
     }
 
 
+def _facts(step: AnyStep) -> tuple[str, bool]:
+    return (step.api, step.is_placed) if isinstance(step, Step) else (ANY_API, False)
+
+
 def names_of(side: Side, known: AbstractSet[str]) -> Names:
     """Return how a side's own values are called."""
-    own = {side.address: "<address>", str(side.folder): "<folder>"}
-    return Names(side.view, known, own)
+    return Names(side.view, known, side.own_names)
 
 
 def shrink(script: Script, still_fails: Callable[[Script], bool]) -> Script:

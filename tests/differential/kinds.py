@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tests.differential import broker_scripts, partition_scripts, topic_scripts
+from tests.differential import (
+    broker_scripts,
+    config_scripts,
+    partition_scripts,
+    quota_scripts,
+    topic_scripts,
+)
 from tests.differential.script import Script
 from tests.differential.story import script_of
 
@@ -23,6 +29,12 @@ KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
         ),
         "mixed": lambda seed: script_of(
             "mixed", seed, partition_scripts.MIXED_CHAPTERS, begin=partition_scripts.begin
+        ),
+        "configs": lambda seed: script_of(
+            "configs", seed, config_scripts.CHAPTERS, begin=config_scripts.begin
+        ),
+        "quotas": lambda seed: script_of(
+            "quotas", seed, quota_scripts.CHAPTERS, begin=quota_scripts.begin
         ),
     }
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from math import isnan
 from types import MappingProxyType
 from typing import Final
 
@@ -28,6 +28,7 @@ from kvorum.wire.messages.alter_client_quotas import (
 )
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 
+KINDS: Final = (CLIENT_ID, USER, IP)
 FRACTION_MAX: Final = 1e-6
 
 
@@ -58,17 +59,19 @@ Entity = dict[str, str | None]
 def alter_client_quotas(
     image: MetadataImage, request: AlterClientQuotasRequest, context: ControllerContext
 ) -> ControllerResult[AlterClientQuotasResponse]:
-    """Change the quotas of each entity on its own; one answer an entity."""
+    """Change the quotas of each entity on its own; one answer an entity.
+
+    Of an entity that comes twice the first entry counts, although the answer is a refusal.
+    """
     del context
-    entities = [_entity(entry) for entry in request.entries]
-    counts = Counter(_key(entity) for entity in entities)
     records: list[RecordAndVersion] = []
     answers: dict[tuple[tuple[str, str | None], ...], AlterClientQuotasResponseEntryData] = {}
-    for entry, entity in zip(request.entries, entities, strict=True):
+    for entry in request.entries:
+        entity = _entity(entry)
         answer = _answer(entity)
         try:
             keys = [operation.key for operation in entry.ops]
-            if counts[_key(entity)] > 1 or len(set(keys)) != len(keys):
+            if _key(entity) in answers or len(set(keys)) != len(keys):
                 raise _invalid(f"Ignoring duplicate entity {_as_text(entity)}")
             records.extend(_changes(image, entry, entity))
         except RequestError as error:
@@ -80,7 +83,13 @@ def alter_client_quotas(
 
 
 def _entity(entry: AlterClientQuotasRequestEntryData) -> Entity:
-    return {part.entity_type: part.entity_name for part in entry.entity}
+    """Return who an entry is about, its parts in the order in which Kafka names them."""
+    entity = {part.entity_type: part.entity_name for part in entry.entity}
+    return {kind: entity[kind] for kind in sorted(entity, key=_place)}
+
+
+def _place(kind: str) -> tuple[int, str]:
+    return (KINDS.index(kind) if kind in KINDS else len(KINDS)), kind
 
 
 def _key(entity: Entity) -> tuple[tuple[str, str | None], ...]:
@@ -117,9 +126,14 @@ def _changes(
                 records.append((_record(entity, name, value=0.0, remove=True), 0))
             continue
         _check_value(keys, name, operation.value)
-        if current.get(name) != operation.value:
+        if not _is_same(current.get(name), operation.value):
             records.append((_record(entity, name, value=operation.value, remove=False), 0))
     return iter(records)
+
+
+def _is_same(one: float | None, other: float) -> bool:
+    """Tell whether two values are the same, also where both are no number."""
+    return one == other or (one is not None and isnan(one) and isnan(other))
 
 
 def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQuotaRecord:
@@ -139,7 +153,7 @@ def _keys_of(entity: Entity) -> Mapping[str, QuotaKey]:
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     for kind, name in entity.items():
-        if kind not in (USER, CLIENT_ID, IP):
+        if kind not in KINDS:
             raise _invalid(f"Unhandled client quota entity type: {kind}")
         if name is not None and not name:
             raise _invalid(f"Empty {kind} not supported")
@@ -173,7 +187,7 @@ def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
         raise _invalid(f"Quota {name} must be greater than 0")
     if key.value_max is None:
         return
-    if value > key.value_max:
+    if value > float(key.value_max):
         raise _invalid(f"Proposed value for {name} is too large for {key.type_name}.")
     if abs(value % 1.0) > FRACTION_MAX:
         raise _invalid(f"{name} cannot be a fractional value.")

@@ -111,6 +111,9 @@ def _upsertion(
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if change.iterations > ITERATIONS_MAX:
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not change.salted_password:
+        # Java makes no key of nothing, and the client is not told what went wrong.
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
     digest = DIGESTS[ScramMechanism(change.mechanism)]
     client_key = hmac.digest(change.salted_password, b"Client Key", digest)
     return UserScramCredentialRecord(

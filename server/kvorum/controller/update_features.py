@@ -237,10 +237,17 @@ def elr_safety_records(image: MetadataImage, context: ControllerContext) -> list
     if MIN_INSYNC_REPLICAS not in image.configs.of_cluster():
         value = str(static_min_insync_replicas(context.settings.static_configs))
         records.append((_min_insync_replicas(broker="", value=value), 0))
-    for resource_type, name in sorted(image.configs.resources):
-        is_broker = resource_type == ResourceType.BROKER and name
-        if is_broker and MIN_INSYNC_REPLICAS in image.configs.of(resource_type, name):
-            records.append((_min_insync_replicas(broker=name, value=None), 0))
+    broker_ids = {
+        int(name)
+        for resource_type, name in image.configs.resources
+        if resource_type == ResourceType.BROKER and name
+    }
+    # Names of ids that are written in another way, as 01, are out of sight, as in Kafka.
+    records.extend(
+        (_min_insync_replicas(broker=name, value=None), 0)
+        for name in map(str, sorted(broker_ids))
+        if MIN_INSYNC_REPLICAS in image.configs.of(ResourceType.BROKER, name)
+    )
     return records
 
 

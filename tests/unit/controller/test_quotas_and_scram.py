@@ -155,15 +155,15 @@ def test_quotas_that_are_refused(case: RefusedQuota) -> None:
     assert controller.last_records == ()
 
 
-def test_an_entity_that_comes_twice_is_refused_once() -> None:
+def test_an_entity_that_comes_twice_is_refused_once_and_its_first_entry_counts() -> None:
     controller = started_cluster(brokers=0)
     twice = entry({"user": "a", "client-id": None}, ("producer_byte_rate", 1.0))
     other = entry({"user": "b"}, ("producer_byte_rate", 1.0))
     assert alter(controller, twice, other, twice) == [
-        (42, "Ignoring duplicate entity ClientQuotaEntity(entries={user=a, client-id=null})"),
+        (42, "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=a})"),
         (0, None),
     ]
-    assert len(controller.last_records) == 1
+    assert len(controller.last_records) == 2
 
 
 def upsertion(

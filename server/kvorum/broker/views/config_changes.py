@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kvorum.broker.views.config_layers import PER_LISTENER_ONLY
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
     ConfigType,
@@ -23,20 +24,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 LISTENER_KEY: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
-PER_LISTENER_ONLY: Final = frozenset(
-    {
-        "ssl.keystore.type",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.key.password",
-        "ssl.truststore.type",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.truststore.certificates",
-    }
-)
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 

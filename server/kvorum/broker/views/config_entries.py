@@ -70,7 +70,11 @@ def _topic_entry(
     layers: ConfigLayers,
 ) -> ConfigEntry:
     name = definition.name
-    value = convert_to_text(_value(definition, own, defaults))
+    if definition.is_internal and name in own:
+        # Kafka shows the text of these as it was written.
+        value: str | None = own[name]
+    else:
+        value = convert_to_text(_value(definition, own, defaults))
     broker_key = topic_synonym(name)
     synonyms = layers.synonyms(broker_key) if broker_key else []
     return _entry(definition, own, value, synonyms, ConfigSource.TOPIC)
@@ -116,9 +120,9 @@ def broker_entries(layers: ConfigLayers) -> list[ConfigEntry]:
 def cluster_entries(layers: ConfigLayers) -> list[ConfigEntry]:
     """Return what is set for all brokers dynamically."""
     return [
-        _broker_entry(
+        _described(
             name,
-            layers.cluster,
+            layers.cluster[name],
             [
                 synonym
                 for synonym in layers.synonyms(name)
@@ -130,14 +134,19 @@ def cluster_entries(layers: ConfigLayers) -> list[ConfigEntry]:
 
 
 def _broker_entry(name: str, texts: Mapping[str, str], synonyms: Iterable[Synonym]) -> ConfigEntry:
-    definition = broker_definition(name)
     value: str | None = texts.get(name)
-    if name in BROKER_CONFIGS:
-        exact = BROKER_CONFIGS[name]
+    exact = BROKER_CONFIGS.get(name)
+    if exact is not None and not exact.is_internal:
         if name in texts:
             value = convert_to_text(parse_value(exact, texts[name]))
         elif not exact.is_required:
             value = convert_to_text(default_value(exact))
+    return _described(name, value, synonyms)
+
+
+def _described(name: str, value: str | None, synonyms: Iterable[Synonym]) -> ConfigEntry:
+    """Return a broker key with a value that is shown as it is."""
+    definition = broker_definition(name)
     return ConfigEntry(
         name=name,
         value=value,
@@ -155,7 +164,11 @@ def _value(
     if definition.name in own:
         return parse_value(definition, own[definition.name])
     if definition.name in defaults:
-        return defaults[definition.name]
+        value = defaults[definition.name]
+        if definition.validator is not None:
+            # A broker key may allow what the key of a topic or group does not.
+            definition.validator.check(definition.name, value)
+        return value
     return default_value(definition)
 
 

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
+    InvalidConfigError,
+    UpdateMode,
+    broker_definition,
     broker_synonyms,
     convert_to_text,
     default_value,
+    parse_value,
 )
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 
 _LISTENER_PREFIX = "listener.name."
+PER_LISTENER_ONLY: Final = frozenset(
+    {
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.truststore.certificates",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +96,35 @@ class ConfigLayers:
 def config_layers(configs: ConfigsImage, *, node_id: int, texts: Mapping[str, str]) -> ConfigLayers:
     """Return the layers of node `node_id`, whose properties file says `texts`."""
     return ConfigLayers(
-        node=dict(configs.of(ResourceType.BROKER, str(node_id)).items()),
-        cluster=dict(configs.of_cluster().items()),
+        node=_taken(configs.of(ResourceType.BROKER, str(node_id)), is_for_all=False),
+        cluster=_taken(configs.of_cluster(), is_for_all=True),
         static=texts,
     )
+
+
+def _taken(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
+    """Return what a node takes of the dynamic values that are in the log.
+
+    The controller lets everything into the log. A node ignores values that are no values of their
+    key, keys that cannot change while it runs, and keys that only a single broker may have.
+    """
+    return {name: text for name, text in texts.items() if _is_taken(name, text, is_for_all)}
+
+
+def _is_taken(name: str, text: str, is_for_all: bool) -> bool:
+    definition = broker_definition(name)
+    if definition is None:
+        return not (is_for_all and name.startswith(_LISTENER_PREFIX))
+    if definition.is_read_only:
+        return name.startswith(_LISTENER_PREFIX) and not is_for_all
+    is_of_one_broker = definition.update_mode is UpdateMode.PER_BROKER
+    if is_of_one_broker and (is_for_all or name in PER_LISTENER_ONLY):
+        return False
+    try:
+        parse_value(definition, text)
+    except InvalidConfigError:
+        return False
+    return True
 
 
 def default_text(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 
@@ -33,6 +34,8 @@ from kvorum.wire.messages.describe_configs import (
     DescribeConfigsResponseDescribeConfigsSynonym,
 )
 
+_log = logging.getLogger(__name__)
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 KNOWN_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
@@ -98,8 +101,9 @@ def _describe(
             result.error_message = error.message
         return result
     except InvalidConfigError as error:
-        # A value that was written by another release and that this one does not take.
-        result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, error.message
+        # Kafka has no code for values in force that are no values, and tells no more either.
+        _log.warning("%s cannot be described: %s", resource.resource_name, error.message)
+        result.error_code, result.error_message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         return result
     wanted = resource.configuration_keys
     result.configs = [
@@ -147,7 +151,8 @@ def _entries(
 
 
 def _check_is_this_node(name: str, view: BrokerView, *, or_empty: str) -> None:
-    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII):
+    is_number = re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII)
+    if not is_number or not INT32_MIN <= int(name) <= INT32_MAX:
         raise _invalid(f"Broker id must be an integer, but it is: {name}")
     if int(name) != view.node_id:
         raise _invalid(

@@ -10,8 +10,6 @@ from kvorum.controller.configs.validation import ConfigChange, check_changes
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
-    CLIENT_METRICS_CONFIGS,
-    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     ConfigDefinition,
     ConfigType,
@@ -143,12 +141,22 @@ def _edited_list(resource: ConfigResource, operation: ConfigOperation, current: 
     if current is None:
         current = None if definition.is_required else convert_to_text(default_value(definition))
     parts = [part for part in (current or "").split(",") if part]
-    for value in (operation.value or "").split(","):
+    for value in _java_split(operation.value or ""):
         if operation.operation is Operation.APPEND and value not in parts:
             parts.append(value)
         if operation.operation is Operation.SUBTRACT and value in parts:
             parts.remove(value)
     return ",".join(parts)
+
+
+def _java_split(text: str) -> list[str]:
+    """Return the parts between commas as Java has them: without the empty ones at the end."""
+    if not text:
+        return [""]
+    parts = text.split(",")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def _definition(resource: ConfigResource, name: str) -> ConfigDefinition | None:
@@ -157,9 +165,6 @@ def _definition(resource: ConfigResource, name: str) -> ConfigDefinition | None:
             return TOPIC_CONFIGS.get(name)
         case ResourceType.BROKER:
             return BROKER_CONFIGS.get(name)
-        case ResourceType.CLIENT_METRICS:
-            return CLIENT_METRICS_CONFIGS.get(name)
-        case ResourceType.GROUP:
-            return GROUP_CONFIGS.get(name)
         case _:
+            # Kafka's controller knows no lists of other resources, also where there are some.
             return None

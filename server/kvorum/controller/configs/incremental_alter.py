@@ -37,12 +37,15 @@ def incremental_alter_configs(
 ) -> ControllerResult[IncrementalAlterConfigsResponse]:
     """Change each resource on its own: one that is refused does not keep the others back.
 
-    An operation that does not exist is the exception: like Kafka, it fails the whole request.
+    An operation that does not exist is the exception: it fails the whole request. A controller of
+    Kafka's answers UNKNOWN_SERVER_ERROR to it and gives its leadership up.
     """
     kept = [resource for resource in request.resources if not _is_logger(resource)]
     for wanted in kept:
-        if any(config.config_operation not in OPERATIONS for config in wanted.configs):
-            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        for config in wanted.configs:
+            if config.config_operation not in OPERATIONS:
+                problem = f"There is no config operation {config.config_operation}."
+                raise RequestError(ErrorCode.INVALID_REQUEST, problem)
     resources, refused = sort_out_resources(kept)
     response = IncrementalAlterConfigsResponse(
         responses=[_answer(resource, error) for resource, error in refused]
