@@ -152,4 +152,16 @@ class LogView:
         end = self.end_offset_for(position.epoch)
         if end.epoch != position.epoch or end.offset < position.offset:
             return FetchVerdict.DIVERGING, end
+        if latest is not None and not self._is_vouched_for(position):
+            return FetchVerdict.SNAPSHOT, latest
         return FetchVerdict.VALID, position
+
+    def _is_vouched_for(self, position: OffsetAndEpoch) -> bool:
+        """Tell whether the epoch of the record before `position` is known here.
+
+        What the first epoch's start was is forgotten when the log's start moves. After a restart
+        the log may reach further back than that, and then only a snapshot that ends right there
+        knows the epoch. Kafka takes the other's word for it.
+        """
+        is_within = bool(self.epochs) and position.offset > self.epochs[0].start_offset
+        return is_within or position in self.snapshots

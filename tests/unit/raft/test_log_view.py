@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 import pytest
 
@@ -134,3 +134,21 @@ def test_the_bootstrap_snapshot_is_never_fetched() -> None:
     assert log.latest_snapshot == OffsetAndEpoch(0, 0)
     assert log.latest_loadable_snapshot is None
     assert log.judge(OffsetAndEpoch(0, 0)) == (FetchVerdict.VALID, OffsetAndEpoch(0, 0))
+
+
+@pytest.mark.parametrize("epochs", [log for log in LOGS if len(log) > 1])
+def test_nobody_is_believed_who_may_have_other_records(epochs: tuple[int, ...]) -> None:
+    """After a restart a log may reach further back than its epochs, and older snapshots be back."""
+    others = [other for other in LOGS if other and is_log_matching(epochs, other)]
+    for older, start in combinations(range(len(epochs)), 2):
+        log = view(epochs)
+        for offset in {start, older} - {0}:
+            log.add_snapshot(OffsetAndEpoch(offset, epochs[offset - 1]))
+        log.start_moved(start, log.snapshots)
+        log.start_offset = 0
+        for other in others:
+            verdict, _ = log.judge(OffsetAndEpoch(len(other), other[-1]))
+            is_ours = other == epochs[: len(other)]
+            assert is_ours or verdict is not FetchVerdict.VALID, (other, start, older)
+            if is_ours and len(other) >= start:
+                assert verdict is FetchVerdict.VALID, (other, start, older)
