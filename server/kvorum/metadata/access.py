@@ -161,9 +161,13 @@ def _bits(operations: Iterable[AclOperation]) -> int:
 def _about(
     acls: AclsImage, kind: AclResourceType, name: str
 ) -> Iterator[EntriesByPrincipal | None]:
-    """Yield what there is about each pattern that a resource fits."""
-    for literal in {name, WILDCARD}:
-        yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, literal))
+    """Yield what there is about each pattern that a resource fits.
+
+    As in Kafka, the wildcard does not stand for longer names that begin with an asterisk.
+    """
+    yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, name))
+    if not name.startswith(WILDCARD):
+        yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, WILDCARD))
     for of_kind, length in acls.prefix_lengths:
         if of_kind == kind and length <= len(name):
             prefix = ResourcePattern(kind, PatternType.PREFIXED, name[:length])

@@ -1,0 +1,255 @@
+"""Access control entries: what is created, what is refused, what filters remove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+
+from kvorum.controller.acls import create_acls, delete_acls
+from kvorum.controller.requests import handle
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.access import Access, AuthorizerRules
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
+from kvorum.wire.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsRequestAclCreation,
+    CreateAclsResponse,
+)
+from kvorum.wire.messages.delete_acls import (
+    DeleteAclsRequest,
+    DeleteAclsRequestDeleteAclsFilter,
+    DeleteAclsResponse,
+)
+
+NOBODY_KNOWS = 99
+NO_COLON = (
+    "Could not parse principal from `alice` (no colon is present separating the principal type "
+    "from the principal name)"
+)
+
+
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    return started_cluster(brokers=1)
+
+
+def restricted(controller: ControllerUnderTest) -> ControllerContext:
+    """The context of a request to a controller with an authorizer."""
+    return replace(controller.context(3), access=Access(AuthorizerRules(), controller.image.acls))
+
+
+def creation(
+    *,
+    resource_type: int = AclResourceType.TOPIC,
+    name: str = "a",
+    pattern_type: int = PatternType.LITERAL,
+    principal: str = "User:alice",
+    operation: int = AclOperation.READ,
+    permission_type: int = PermissionType.ALLOW,
+) -> CreateAclsRequestAclCreation:
+    return CreateAclsRequestAclCreation(
+        resource_type=resource_type,
+        resource_name=name,
+        resource_pattern_type=pattern_type,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=permission_type,
+    )
+
+
+def create(
+    controller: ControllerUnderTest, *creations: CreateAclsRequestAclCreation
+) -> CreateAclsResponse:
+    """Create entries, and take them into the image."""
+    request = CreateAclsRequest(creations=list(creations))
+    result = create_acls(controller.image, request, restricted(controller))
+    controller.run(result)
+    return result.response
+
+
+def any_filter(
+    *,
+    resource_type: int = AclResourceType.ANY,
+    name: str | None = None,
+    pattern_type: int = PatternType.ANY,
+    operation: int = AclOperation.ANY,
+    permission_type: int = PermissionType.ANY,
+) -> DeleteAclsRequestDeleteAclsFilter:
+    return DeleteAclsRequestDeleteAclsFilter(
+        resource_type_filter=resource_type,
+        resource_name_filter=name,
+        pattern_type_filter=pattern_type,
+        principal_filter=None,
+        host_filter=None,
+        operation=operation,
+        permission_type=permission_type,
+    )
+
+
+def delete(
+    controller: ControllerUnderTest, *filters: DeleteAclsRequestDeleteAclsFilter
+) -> DeleteAclsResponse:
+    """Remove entries, and take that into the image."""
+    request = DeleteAclsRequest(filters=list(filters))
+    result = delete_acls(controller.image, request, restricted(controller))
+    controller.run(result)
+    return result.response
+
+
+def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
+    response = create(controller, creation(), creation(), creation(name="b"))
+    assert [result.error_code for result in response.results] == [0, 0, 0]
+    assert len(controller.last_records) == 2
+    assert len(controller.image.acls.entries) == 2
+    response = create(controller, creation())
+    assert [result.error_code for result in response.results] == [0]
+    assert not controller.last_records
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (
+            creation(resource_type=AclResourceType.CLUSTER),
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
+        (creation(name=""), "Invalid empty resource name"),
+        (creation(resource_type=NOBODY_KNOWS), "Invalid resourceType UNKNOWN"),
+        (creation(pattern_type=NOBODY_KNOWS), "Invalid patternType UNKNOWN"),
+        (creation(operation=NOBODY_KNOWS), "Invalid operation UNKNOWN"),
+        (creation(permission_type=NOBODY_KNOWS), "Invalid permissionType UNKNOWN"),
+        (
+            creation(principal="alice"),
+            NO_COLON,
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_itself(
+    controller: ControllerUnderTest, refused: CreateAclsRequestAclCreation, message: str
+) -> None:
+    response = create(controller, refused, creation())
+    assert [(result.error_code, result.error_message) for result in response.results] == [
+        (ErrorCode.INVALID_REQUEST, message),
+        (ErrorCode.NONE, None),
+    ]
+    assert len(controller.last_records) == 1
+
+
+@pytest.mark.parametrize(
+    "of_filter",
+    [
+        creation(resource_type=AclResourceType.ANY),
+        creation(pattern_type=PatternType.ANY),
+        creation(pattern_type=PatternType.MATCH),
+        creation(operation=AclOperation.ANY),
+        creation(permission_type=PermissionType.ANY),
+    ],
+)
+def test_what_only_filters_know_fails_the_whole_request(
+    controller: ControllerUnderTest, of_filter: CreateAclsRequestAclCreation
+) -> None:
+    request = CreateAclsRequest(creations=[creation(), of_filter])
+    result = handle(controller.image, request, restricted(controller))
+    assert result.records == ()
+    assert isinstance(result.response, CreateAclsResponse)
+    assert [(r.error_code, r.error_message) for r in result.response.results] == [(-1, None)] * 2
+
+
+def test_too_many_entries_at_once_are_refused(controller: ControllerUnderTest) -> None:
+    creations = [creation(name=f"t{number}") for number in range(10_001)]
+    request = CreateAclsRequest(creations=creations)
+    with pytest.raises(RequestError) as caught:
+        create_acls(controller.image, request, restricted(controller))
+    assert caught.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_without_an_authorizer_there_are_none(controller: ControllerUnderTest) -> None:
+    created = controller.ask(CreateAclsRequest(creations=[creation()]))
+    assert isinstance(created, CreateAclsResponse)
+    removed = controller.ask(DeleteAclsRequest(filters=[any_filter()]))
+    assert isinstance(removed, DeleteAclsResponse)
+    for result in (*created.results, *removed.filter_results):
+        assert result.error_code == ErrorCode.SECURITY_DISABLED
+        assert result.error_message == "No Authorizer is configured."
+
+
+def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> None:
+    create(
+        controller,
+        creation(name="orders"),
+        creation(name="ord", pattern_type=PatternType.PREFIXED),
+        creation(name="*"),
+        creation(name="other"),
+        creation(name="orders", resource_type=AclResourceType.GROUP),
+    )
+    literal = any_filter(name="orders", resource_type=AclResourceType.TOPIC)
+    holding = any_filter(
+        name="orders", resource_type=AclResourceType.TOPIC, pattern_type=PatternType.MATCH
+    )
+    response = delete(controller, literal, holding)
+    found = [
+        sorted(match.resource_name for match in result.matching_acls)
+        for result in response.filter_results
+    ]
+    assert found == [["orders"], ["*", "ord", "orders"]]
+    assert len(controller.last_records) == 3
+    left = {(e.resource_type, e.resource_name) for e in controller.image.acls.entries.values()}
+    assert left == {(AclResourceType.TOPIC, "other"), (AclResourceType.GROUP, "orders")}
+
+
+@pytest.mark.parametrize(
+    ("unknown", "message"),
+    [
+        (any_filter(resource_type=NOBODY_KNOWS), "Unknown patternFilter."),
+        (any_filter(pattern_type=NOBODY_KNOWS), "Unknown patternFilter."),
+        (any_filter(operation=NOBODY_KNOWS), "Unknown entryFilter."),
+        (any_filter(permission_type=NOBODY_KNOWS), "Unknown entryFilter."),
+    ],
+)
+def test_filters_that_nobody_understands_are_refused_by_themselves(
+    controller: ControllerUnderTest, unknown: DeleteAclsRequestDeleteAclsFilter, message: str
+) -> None:
+    create(controller, creation())
+    response = delete(controller, unknown, any_filter())
+    refused, done = response.filter_results
+    assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REQUEST, message)
+    assert (done.error_code, len(done.matching_acls)) == (0, 1)
+
+
+def test_removing_too_many_entries_at_once_removes_none(controller: ControllerUnderTest) -> None:
+    records = tuple(
+        (
+            AccessControlEntryRecord(
+                id=number.to_bytes(16, "big"),
+                resource_type=AclResourceType.TOPIC,
+                resource_name=f"t{number}",
+                pattern_type=PatternType.LITERAL,
+                principal="User:alice",
+                host="*",
+                operation=AclOperation.READ,
+                permission_type=PermissionType.ALLOW,
+            ),
+            0,
+        )
+        for number in range(10_001)
+    )
+    controller.commit(records)
+    entry = AccessControlEntry(2, "t7", 3, "User:alice", "*", 3, 3)
+    assert entry in controller.image.acls
+    request = DeleteAclsRequest(filters=[any_filter()])
+    result = handle(controller.image, request, restricted(controller))
+    assert result.records == ()
+    assert isinstance(result.response, DeleteAclsResponse)
+    assert [(r.error_code, r.error_message) for r in result.response.filter_results] == [
+        (
+            ErrorCode.INVALID_REQUEST,
+            "Cannot remove more than 10000 acls in a single delete operation.",
+        )
+    ]

@@ -1,0 +1,297 @@
+"""Delegation tokens: who may make, renew and end them, and for how long they last."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import replace
+
+import pytest
+from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, started_cluster
+
+from kvorum.broker.views.describe_delegation_tokens import describe_delegation_tokens
+from kvorum.broker.views.view import BrokerView
+from kvorum.controller.delegation_tokens import (
+    create_delegation_token,
+    expire_delegation_token,
+    expire_tokens,
+    renew_delegation_token,
+)
+from kvorum.controller.settings import ControllerContext
+from kvorum.metadata.access import Access, AuthorizerRules
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.metadata.acls_image import AclsImage, replay_access_control_entry
+from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.principal import Principal
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
+from kvorum.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenRequestCreatableRenewers,
+    CreateDelegationTokenResponse,
+)
+from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
+from kvorum.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenRequestDescribeDelegationTokenOwner,
+)
+from kvorum.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from kvorum.wire.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+NOW_MS = 1_700_000_000_000
+KEY = b"the cluster's secret"
+ALICE, BOB, CAROL = (Principal(name=name) for name in ("alice", "bob", "carol"))
+DAY_MS = 86_400_000
+SECRETS = TokenSecrets(TokenSettings(KEY, lifetime_ms_max=7 * DAY_MS, expiry_ms=DAY_MS))
+
+
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    found = started_cluster(brokers=1)
+    found.settings = replace(SETTINGS, token_secrets=TokenSecrets(SECRETS.settings))
+    return found
+
+
+def asked_by(
+    controller: ControllerUnderTest,
+    principal: Principal,
+    *,
+    after_ms: int = 0,
+    api_version: int = 3,
+) -> ControllerContext:
+    """The context of a request of `principal`."""
+    context = controller.context(api_version)
+    return replace(context, principal=principal, wall_clock_ms=NOW_MS + after_ms)
+
+
+def create(
+    controller: ControllerUnderTest, request: CreateDelegationTokenRequest | None = None
+) -> CreateDelegationTokenResponse:
+    """Make a token of alice's that bob may renew."""
+    asked = request or CreateDelegationTokenRequest(
+        renewers=[CreateDelegationTokenRequestCreatableRenewers("User", "bob")],
+        max_lifetime_ms=-1,
+    )
+    result = create_delegation_token(controller.image, asked, asked_by(controller, ALICE))
+    controller.run(result)
+    return result.response
+
+
+def renew(
+    controller: ControllerUnderTest,
+    secret: bytes,
+    *,
+    by: Principal = ALICE,
+    period_ms: int = -1,
+    after_ms: int = 0,
+) -> RenewDelegationTokenResponse:
+    request = RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms)
+    context = asked_by(controller, by, after_ms=after_ms)
+    result = renew_delegation_token(controller.image, request, context)
+    controller.run(result)
+    return result.response
+
+
+def expire(
+    controller: ControllerUnderTest,
+    secret: bytes,
+    *,
+    by: Principal = ALICE,
+    period_ms: int = -1,
+    after_ms: int = 0,
+) -> ExpireDelegationTokenResponse:
+    request = ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms)
+    context = asked_by(controller, by, after_ms=after_ms)
+    result = expire_delegation_token(controller.image, request, context)
+    controller.run(result)
+    return result.response
+
+
+def test_a_token_is_made_for_who_asks(controller: ControllerUnderTest) -> None:
+    response = create(controller)
+    assert response.error_code == 0
+    assert (response.principal_type, response.principal_name) == ("User", "alice")
+    assert response.token_requester_principal_name == "alice"
+    assert response.issue_timestamp_ms == NOW_MS
+    assert response.expiry_timestamp_ms == NOW_MS + DAY_MS
+    assert response.max_timestamp_ms == NOW_MS + 7 * DAY_MS
+    assert response.hmac == hmac.digest(KEY, response.token_id.encode(), hashlib.sha512)
+    ((record, version),) = controller.last_records
+    assert isinstance(record, DelegationTokenRecord)
+    assert (record.owner, record.requester, record.renewers) == (
+        "User:alice",
+        "User:alice",
+        ["User:bob"],
+    )
+    assert version == 0
+    assert list(controller.image.delegation_tokens.tokens) == [response.token_id]
+
+
+def test_a_short_life_is_shorter_than_the_time_between_renewals(
+    controller: ControllerUnderTest,
+) -> None:
+    response = create(controller, CreateDelegationTokenRequest(max_lifetime_ms=1_000))
+    assert response.max_timestamp_ms == response.expiry_timestamp_ms == NOW_MS + 1_000
+    response = create(controller, CreateDelegationTokenRequest(max_lifetime_ms=2**63 - 1))
+    assert response.max_timestamp_ms == NOW_MS + 7 * DAY_MS
+
+
+def test_a_token_for_somebody_else_keeps_who_asked(controller: ControllerUnderTest) -> None:
+    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
+    response = create(controller, request)
+    assert (response.principal_name, response.token_requester_principal_name) == ("bob", "alice")
+    old = create_delegation_token(
+        controller.image, request, asked_by(controller, ALICE, api_version=2)
+    ).response
+    assert (old.principal_name, old.token_requester_principal_name) == ("bob", "")
+
+
+def test_renewers_are_users(controller: ControllerUnderTest) -> None:
+    renewers = [CreateDelegationTokenRequestCreatableRenewers("Group", "g")]
+    response = create(controller, CreateDelegationTokenRequest(renewers=renewers))
+    assert response.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+    assert controller.last_records == ()
+
+
+def test_without_a_key_there_are_no_tokens(controller: ControllerUnderTest) -> None:
+    controller.settings = SETTINGS
+    assert create(controller).error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    assert renew(controller, b"x").error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    assert expire(controller, b"x").error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def test_before_their_metadata_version_there_are_none() -> None:
+    old = started_cluster(brokers=1, version=MetadataVersion.V3_6_IV1)
+    old.settings = replace(SETTINGS, token_secrets=SECRETS)
+    assert create(old).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert renew(old, b"x").error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert expire(old, b"x").error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_owner_and_renewer_renew_up_to_the_end(controller: ControllerUnderTest) -> None:
+    secret = create(controller).hmac
+    assert renew(controller, secret, period_ms=5_000).expiry_timestamp_ms == NOW_MS + 5_000
+    renewed = renew(controller, secret, by=BOB, period_ms=3 * DAY_MS)
+    assert renewed.expiry_timestamp_ms == NOW_MS + DAY_MS
+    (token,) = controller.image.delegation_tokens.tokens.values()
+    assert token.expiration_timestamp_ms == NOW_MS + DAY_MS
+    for day in range(1, 7):
+        renewed = renew(controller, secret, after_ms=day * DAY_MS)
+    assert renewed.expiry_timestamp_ms == NOW_MS + 7 * DAY_MS
+    late = renew(controller, secret, after_ms=6 * DAY_MS + 5)
+    assert late.expiry_timestamp_ms == NOW_MS + 7 * DAY_MS
+    assert renew(controller, secret, after_ms=7 * DAY_MS + 1).error_code == (
+        ErrorCode.DELEGATION_TOKEN_EXPIRED
+    )
+
+
+def test_nobody_else_renews_or_ends_a_token(controller: ControllerUnderTest) -> None:
+    secret = create(controller).hmac
+    mismatch = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert renew(controller, secret, by=CAROL).error_code == mismatch
+    assert expire(controller, secret, by=CAROL).error_code == mismatch
+    not_found = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert renew(controller, b"another").error_code == not_found
+    assert expire(controller, b"another").error_code == not_found
+
+
+def test_a_token_ends_at_once_or_after_a_while(controller: ControllerUnderTest) -> None:
+    secret = create(controller).hmac
+    assert expire(controller, secret, period_ms=7).expiry_timestamp_ms == NOW_MS + 7
+    over = expire(controller, secret, period_ms=7, after_ms=8)
+    assert over.error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
+    assert expire(controller, secret, by=BOB, after_ms=8).expiry_timestamp_ms == NOW_MS + 8
+    assert not controller.image.delegation_tokens.tokens
+    assert expire(controller, secret).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+def test_expired_tokens_are_removed_a_thousand_a_run(controller: ControllerUnderTest) -> None:
+    for _ in range(1_001):
+        create(controller, CreateDelegationTokenRequest(max_lifetime_ms=10))
+    lasting = create(controller)
+    context = asked_by(controller, ALICE, after_ms=11)
+    assert expire_tokens(controller.image, asked_by(controller, ALICE, after_ms=10)).records == ()
+    first = expire_tokens(controller.image, context)
+    assert (first.response, len(first.records)) == (True, 1_000)
+    controller.run(first)
+    second = expire_tokens(controller.image, context)
+    assert (second.response, len(second.records)) == (False, 1)
+    controller.run(second)
+    assert list(controller.image.delegation_tokens.tokens) == [lasting.token_id]
+
+
+def test_secrets_of_tokens_that_are_gone_are_forgotten(controller: ControllerUnderTest) -> None:
+    secrets = TokenSecrets(SECRETS.settings)
+    gone = create(controller).hmac
+    assert secrets.find(controller.image.delegation_tokens, gone) is not None
+    expire(controller, gone)
+    assert secrets.find(controller.image.delegation_tokens, gone) is None
+    there = create(controller).hmac
+    assert secrets.find(controller.image.delegation_tokens, there) is not None
+
+
+def described(
+    controller: ControllerUnderTest, principal: Principal, *, owners: list[str] | None = None
+) -> list[str]:
+    """Return the owners of the tokens that `principal` is shown."""
+    acls = replay_access_control_entry(
+        AclsImage(),
+        AccessControlEntryRecord(
+            id=bytes(16),
+            resource_type=AclResourceType.USER,
+            resource_name="User:bob",
+            pattern_type=PatternType.LITERAL,
+            principal="User:dave",
+            host="*",
+            operation=AclOperation.DESCRIBE_TOKENS,
+            permission_type=PermissionType.ALLOW,
+        ),
+    )
+    view = BrokerView(
+        node_id=1,
+        cluster_id="c",
+        listener="l",
+        random=controller.random,
+        api_version=3,
+        access=Access(AuthorizerRules(), acls, principal),
+    )
+    named = None
+    if owners is not None:
+        named = [
+            DescribeDelegationTokenRequestDescribeDelegationTokenOwner("User", owner)
+            for owner in owners
+        ]
+    request = DescribeDelegationTokenRequest(owners=named)
+    response = describe_delegation_tokens(controller.image, request, view, SECRETS)
+    assert response.error_code == 0
+    assert all(token.hmac == SECRETS.of(token.token_id) for token in response.tokens)
+    return sorted(token.principal_name for token in response.tokens)
+
+
+def test_tokens_are_shown_to_those_who_have_to_do_with_them(
+    controller: ControllerUnderTest,
+) -> None:
+    create(
+        controller,
+        CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob"),
+    )
+    create(
+        controller,
+        CreateDelegationTokenRequest(
+            renewers=[CreateDelegationTokenRequestCreatableRenewers("User", "carol")]
+        ),
+    )
+    assert described(controller, ALICE) == ["alice", "bob"]
+    assert described(controller, BOB) == ["bob"]
+    assert described(controller, CAROL) == ["alice"]
+    assert described(controller, Principal(name="dave")) == ["bob"]
+    assert described(controller, Principal(name="eve")) == []
+    assert described(controller, ALICE, owners=["bob"]) == ["bob"]
+    assert described(controller, ALICE, owners=[]) == []
