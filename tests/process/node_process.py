@@ -12,7 +12,7 @@ from typing import Self
 
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
-RUNS = "of cluster"
+RUNS = "The node runs"
 KVORUM = [sys.executable, "-m", "kvorum.cli"]
 # A broker that was killed may register again once its old session has run out.
 QUICK = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}

@@ -138,7 +138,7 @@ def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunn
 def test_kills_while_it_starts(formatted: CombinedNode, tmp_path: Path) -> None:
     """Wherever a start is cut off, the next one goes on from there."""
     node = formatted.copy_to(tmp_path / "node", OVERRIDES)
-    moments = ["active controller", "Registered as broker", "RECOVERY", "RUNNING"]
+    moments = ["active controller", "broker is registered", "RECOVERY", "RUNNING"]
     for number, moment in enumerate([*moments, *moments]):
         process = node.process()
         process.launch()

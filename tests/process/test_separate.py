@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.process.combined_node import CLUSTER_ID, OTHER_CLUSTER_ID, lasting_ports
-from tests.process.node_process import QUICK, NodeProcess, run_kvorum, write_properties
+from tests.process.node_process import QUICK, RUNS, NodeProcess, run_kvorum, write_properties
 from tests.process.topics import create, is_served, wait_for_topics
 
 from kvorum.wire.error_codes import ErrorCode
@@ -94,7 +94,7 @@ def test_a_broker_may_start_before_its_controller(pair: Pair) -> None:
     try:
         pair.broker.wait_for_line("cannot be reached")
         with pair.controller:
-            pair.broker.wait_for_line("of cluster")
+            pair.broker.wait_for_line(RUNS)
             assert create(pair.broker_address, "topic") == [ErrorCode.NONE]
     finally:
         pair.broker.kill()

@@ -10,7 +10,7 @@ from tests.process.topics import create, read_topics
 from kvorum.wire.error_codes import ErrorCode
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-EPOCH = re.compile(r"Registered as broker 1 with epoch (\d+)")
+EPOCH = re.compile(r"The broker is registered broker=1 epoch=(\d+)")
 
 
 def _epoch(line: str) -> int:
@@ -25,7 +25,7 @@ def test_a_stop_in_order(node: CombinedNode, number: signal.Signals) -> None:
     for start in range(3):
         with node.process() as process:
             assert not (node.data / CLEAN_SHUTDOWN).exists(), "a crash would go unnoticed"
-            epochs.append(_epoch(process.wait_for_line("Registered as broker")))
+            epochs.append(_epoch(process.wait_for_line("broker is registered")))
             assert create(node.broker, f"topic-{start}") == [ErrorCode.NONE]
             process.send(number)
             ended = process.wait()

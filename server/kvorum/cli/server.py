@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "server"
 HELP: Final = "run one node: broker, controller or both, from a server.properties file"
-LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the node until SIGTERM or SIGINT; 0 then."""
     # Imported here: `kvorum --help` needs nothing of it.
     from kvorum.node.config import (  # noqa: PLC0415 - loaded only by who runs it
+        LogFormat,
         NodeConfig,
         load_properties,
         parse_overrides,
@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
     config = NodeConfig.from_properties(properties)
+    if config.own.log_format is LogFormat.JSON:
+        use_json_lines()
     log_remarks(config)
 
     async def serve() -> None:
@@ -52,7 +54,17 @@ def run(args: argparse.Namespace) -> int:
 
 def set_up_logging(level: int = logging.INFO) -> None:
     """Have events logged on stderr, one line each."""
-    logging.basicConfig(stream=sys.stderr, level=level, format=LOG_FORMAT)
+    from kvorum.node.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only by who runs it
+
+    logging.basicConfig(stream=sys.stderr, level=level, format=TEXT_FORMAT)
+
+
+def use_json_lines() -> None:
+    """Have the lines of the log written as JSON objects from now on."""
+    from kvorum.node.log_format import JsonFormatter  # noqa: PLC0415 - loaded only by who runs it
+
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonFormatter())
 
 
 def log_remarks(config: NodeConfig) -> None:

@@ -13,6 +13,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.client_connection import NoCommonVersionError
 from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.node.errors import NodeStartError
+from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock
 from kvorum.wire.error_codes import ErrorCode
@@ -59,6 +60,7 @@ class BrokerRole:
         )
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._complaint: tuple[str, str] | None = None
         loader.subscribe(self._check_registration)
 
     @property
@@ -140,24 +142,35 @@ class BrokerRole:
             else:
                 await self._beat(request)
         except (ControllerUnreachableError, NoCommonVersionError) as error:
-            _log.warning("The controller cannot be reached: %s", error)
+            self._complain("The controller cannot be reached", str(error))
             self._lifecycle.on_failure(self._clock.monotonic_ms())
         if self._lifecycle.state is not before:
-            _log.info("The broker is now %s", self._lifecycle.state.name)
+            _log.info(Event("The broker has moved on", state=self._lifecycle.state.name))
 
     async def _register(self, request: BrokerRegistrationRequest) -> None:
         response = await self._channel.request(request, BrokerRegistrationResponse)
         self._lifecycle.on_registration(response, self._clock.monotonic_ms())
         if response.error_code == ErrorCode.NONE:
-            _log.info("Registered as broker %d with epoch %d", request.broker_id, self.epoch)
+            self._complaint = None
+            _log.info(Event("The broker is registered", broker=request.broker_id, epoch=self.epoch))
         else:
-            _log.warning("The registration was refused: %s", _error_name(response.error_code))
+            self._complain("The registration was refused", _error_name(response.error_code))
 
     async def _beat(self, request: BrokerHeartbeatRequest) -> None:
         response = await self._channel.request(request, BrokerHeartbeatResponse)
         self._lifecycle.on_heartbeat(response, self._clock.monotonic_ms())
-        if response.error_code != ErrorCode.NONE:
-            _log.warning("A heartbeat was refused: %s", _error_name(response.error_code))
+        if response.error_code == ErrorCode.NONE:
+            if self._complaint is not None:
+                _log.info(Event("Heartbeats are answered again", broker=request.broker_id))
+            self._complaint = None
+        else:
+            self._complain("A heartbeat was refused", _error_name(response.error_code))
+
+    def _complain(self, sentence: str, error: str) -> None:
+        """Log what is wrong once, not at every try, until it changes or is over."""
+        if self._complaint != (sentence, error):
+            self._complaint = sentence, error
+            _log.warning(Event(sentence, error=error))
 
     def _view(self) -> LocalView:
         version = self._loader.published.features.metadata_version

@@ -17,6 +17,7 @@ from kvorum.node.controller_tasks import controller_tasks
 from kvorum.node.core import NodeCore
 from kvorum.node.dispatch import Dispatcher
 from kvorum.node.handlers.registry import controller_apis
+from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.policies import NodePolicies, load_policies
 from kvorum.node.services import ControllerServices
 from kvorum.node.warm_up import warm_up
@@ -45,6 +46,7 @@ class ControllerPart:
             ),
         )
         core.follower.shell = self._shell
+        MetadataEvents(core.loader, core.raft)
         self._tasks = controller_tasks(self._shell, core.config)
         apis = controller_apis()
         services = ControllerServices(

@@ -12,6 +12,7 @@ from kvorum.metadata.features import VersionRange
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.client_connection import NoCommonVersionError
 from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
+from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
@@ -73,14 +74,18 @@ class ControllerRegistrar:
         try:
             response = await self._channel.request(self._request(), ControllerRegistrationResponse)
         except (ControllerUnreachableError, NoCommonVersionError) as error:
-            _log.warning("Registering controller %d failed: %s", self._node_id, error)
+            _log.warning(
+                Event("Registering a controller failed", controller=self._node_id, error=str(error))
+            )
             return False
         if response.error_code != ErrorCode.NONE:
             _log.warning(
-                "The registration of controller %d was refused with error %d: %s",
-                self._node_id,
-                response.error_code,
-                response.error_message,
+                Event(
+                    "The registration of a controller was refused",
+                    controller=self._node_id,
+                    error_code=response.error_code,
+                    error=response.error_message,
+                )
             )
         return response.error_code == ErrorCode.NONE
 

@@ -30,6 +30,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.controller_measures import ControllerMeasures
 from kvorum.node.deferred import DeferredAnswers
 from kvorum.node.errors import NotControllerError
+from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import (
     Clock,
@@ -162,11 +163,8 @@ class ControllerShell:
         self._claim = claim
         self._is_claimed.set()
         result = activation_records(claim.pending, self._bootstrap, self.settings)
-        _log.info(
-            "Became the active controller of epoch %d%s",
-            epoch,
-            f", with {len(result.records)} first records" if result.records else "",
-        )
+        first_records = len(result.records) or None
+        _log.info(Event("Became the active controller", epoch=epoch, first_records=first_records))
         try:
             self._append(claim, result)
         except (NotLeaderError, RaftStoppedError):
@@ -178,7 +176,7 @@ class ControllerShell:
         self._is_claimed.clear()
         if claim is None:
             return
-        _log.info("Stopped being the active controller of epoch %d", claim.epoch)
+        _log.info(Event("Stopped being the active controller", epoch=claim.epoch))
         self._deferred.fail(self._not_controller())
 
     def committed(self) -> None:
@@ -218,7 +216,7 @@ class ControllerShell:
             self.renounce()
             raise self._not_controller() from error
         except Exception:  # noqa: BLE001 - the pending state may be wrong: start from the log again
-            _log.exception("The controller failed in epoch %d and resigns", claim.epoch)
+            _log.exception(Event("The controller failed and resigns", epoch=claim.epoch))
             self.measures.failure_count += 1
             self.renounce()
             self._raft.resign(claim.epoch)

@@ -16,6 +16,9 @@ from kvorum.node.controller_part import ControllerPart
 from kvorum.node.core import NodeCore
 from kvorum.node.event import Field
 
+RECORDS_BEHIND_MAX = 1_000
+"""What a replica that keeps up may be behind at a busy moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -67,10 +70,12 @@ def _of_log(core: NodeCore) -> Iterator[str]:
         return
     if raft.leader_id is None:
         yield "no leader of the quorum is known"
-    if raft.high_watermark is None:
+        return
+    behind = raft.records_behind
+    if behind is None:
         yield "how much of the metadata log is committed is not known yet"
-    elif not raft.has_caught_up:
-        yield f"the metadata is behind: the log is committed up to {raft.high_watermark}"
+    elif behind > RECORDS_BEHIND_MAX:
+        yield f"{behind} records of metadata are committed and not taken in yet"
 
 
 def _of_broker(broker: BrokerPart | None) -> Iterator[str]:

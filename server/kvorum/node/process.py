@@ -124,7 +124,7 @@ class Node:
             if self._broker is not None:
                 await self._broker.stop()
                 self._broker = None
-            _log.info("Node %d stops", self.config.node_id)
+            _log.info(Event("The node stops", node=self.config.node_id))
         await self._clean_up()
 
     async def abort(self) -> None:
@@ -186,7 +186,8 @@ class Node:
             if self._metrics is not None:
                 self._metrics.broker = self._broker
             await self._broker.start()
-        _log.info("Node %d of cluster %s runs", self.config.node_id, directories.cluster_id)
+        cluster_id = directories.cluster_id
+        _log.info(Event("The node runs", node=self.config.node_id, cluster=cluster_id))
 
     async def _start_metrics(self, core: NodeCore) -> None:
         """Serve metrics and health before there is anything to tell, if at all."""
@@ -264,7 +265,7 @@ class Node:
         except StorageError as error:
             if self._failure is None:
                 raise
-            _log.info("The log could not be closed cleanly: %s", error)
+            _log.info(Event("The log could not be closed cleanly", error=str(error)))
 
     def _fail(self, error: Exception) -> None:
         """Note the first failure; whoever runs the node stops it."""

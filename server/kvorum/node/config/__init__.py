@@ -8,6 +8,7 @@ from kvorum.node.config.known import KEYS_IN_USE
 from kvorum.node.config.listener import Listener, SecurityProtocol
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.node_config import NodeConfig, ProcessRole
+from kvorum.node.config.own_settings import OWN_KEYS, LogFormat, OwnSettings
 from kvorum.node.config.properties import load_properties, parse_overrides
 from kvorum.node.config.security import SecuritySettings
 from kvorum.node.config.settings import (
@@ -20,13 +21,16 @@ from kvorum.node.config.settings import (
 
 __all__ = [
     "KEYS_IN_USE",
+    "OWN_KEYS",
     "BrokerSettings",
     "ConfigError",
     "Listener",
     "Listeners",
+    "LogFormat",
     "MetadataLogSettings",
     "NetworkSettings",
     "NodeConfig",
+    "OwnSettings",
     "ProcessRole",
     "QuorumSettings",
     "SecurityProtocol",

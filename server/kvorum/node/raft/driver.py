@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from kvorum.node.event import Event
 from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import FetchedRecords, control_batch
 from kvorum.node.raft.directory import (
@@ -53,6 +54,7 @@ from kvorum.raft.effects import (
     TruncateLog,
     WriteElection,
 )
+from kvorum.raft.messages import RequestFailed
 from kvorum.storage.errors import CorruptSnapshotError, StorageError
 from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.snapshots import RawSnapshotWriter
@@ -95,6 +97,7 @@ class Driver:
         self._is_pumping = False
         self._is_closed = False
         self._refusals: dict[int, str] = {}
+        self._failure_of_peer: str | None = None
 
     def now(self) -> float:
         """Return the time the core goes by."""
@@ -152,7 +155,7 @@ class Driver:
         self.failure = error
         # A disk that fails is told in one line; anything else is a bug, and told with its place.
         place = None if isinstance(error, StorageError) else error
-        _LOG.error("The replica of the metadata log stops: %s", error, exc_info=place)
+        _LOG.error(Event("The replica of the metadata log stops", error=str(error)), exc_info=place)
         self._stop_timer()
         self._queue.clear()
         self.inbound.fail_all(RaftStoppedError(f"the replica has stopped: {error}"))
@@ -294,12 +297,17 @@ class Driver:
             self.run(self.core.log_truncated(self.now(), reached))
 
     def _note_refusal(self, effect: PeerRefused) -> None:
-        """Say once, not at every try, what is the matter with a peer."""
+        """Say once, not at every try, what a peer said that cannot be right."""
         destination = effect.destination
+        if effect.reason == self._failure_of_peer:
+            # The links tell of those that cannot be reached, and when they are there again.
+            return
         if self._refusals.get(destination.id) != effect.reason:
             self._refusals[destination.id] = effect.reason
             where = f"{destination.host}:{destination.port}"
-            _LOG.info("No use from %s (node %d): %s", where, destination.id, effect.reason)
+            _LOG.info(
+                Event("No use from a peer", peer=destination.id, at=where, reason=effect.reason)
+            )
 
     def _on_result(self, number: int, result: PeerResult) -> None:
         """Take in what came of a request to a peer."""
@@ -307,6 +315,8 @@ class Driver:
             return
         if result.records is not None or result.snapshot_part:
             self._results[number] = result
+        response = result.response
+        self._failure_of_peer = response.reason if isinstance(response, RequestFailed) else None
 
         def take_in() -> Effects:
             effects = self.core.receive_response(
@@ -360,7 +370,7 @@ class Driver:
     def _installed(self, snapshot_id: OffsetAndEpoch, error: Exception | None) -> None:
         self._is_blocked = False
         if isinstance(error, CorruptSnapshotError):
-            _LOG.warning("The leader's snapshot is of no use: %s", error)
+            _LOG.warning(Event("The leader's snapshot is of no use", error=str(error)))
             self.call(lambda: self.core.snapshot_refused(self.now(), snapshot_id))
         elif error is not None:
             self.fail(error)

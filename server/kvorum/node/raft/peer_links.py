@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from kvorum.node.client_connection import (
@@ -11,6 +12,7 @@ from kvorum.node.client_connection import (
     NobodyListensError,
     NoCommonVersionError,
 )
+from kvorum.node.event import Event
 from kvorum.node.outgoing import Outgoing
 from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.peer_link import PeerLink, Purpose
@@ -18,6 +20,8 @@ from kvorum.node.raft.settings import Clock, RaftSettings
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.wire.errors import WireError
+
+_log = logging.getLogger(__name__)
 
 
 class PeerLinks:
@@ -38,6 +42,7 @@ class PeerLinks:
         self._client_id = f"raft-client-{settings.node_id}"
         self._links: dict[tuple[int, Purpose], PeerLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lost: set[int] = set()
 
     def send(self, send: Send) -> None:
         """Send a request, connecting first if need be."""
@@ -66,7 +71,21 @@ class PeerLinks:
             result = PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
         except (ClientConnectionError, WireError) as error:
             result = PeerResult(core.RequestFailed(str(error)))
+        self._note(send, result)
         self._on_result(send.number, result)
+
+    def _note(self, send: Send, result: PeerResult) -> None:
+        """Log that a peer is lost, or there again: once, not at every try."""
+        peer, is_known_lost = send.destination, send.destination.id in self._lost
+        if isinstance(result.response, core.RequestFailed):
+            if not is_known_lost:
+                self._lost.add(peer.id)
+                where = f"{peer.host}:{peer.port}"
+                reason = result.response.reason
+                _log.info(Event("A peer is lost", peer=peer.id, at=where, reason=reason))
+        elif is_known_lost:
+            self._lost.discard(peer.id)
+            _log.info(Event("A peer is there again", peer=peer.id, at=f"{peer.host}:{peer.port}"))
 
     def _link_for(self, send: Send) -> PeerLink:
         """Return the link for a request; one to an address that is not the peer's now is closed."""

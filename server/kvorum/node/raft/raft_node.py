@@ -37,7 +37,7 @@ from kvorum.raft import (
 )
 from kvorum.raft.basics import endpoint_named
 from kvorum.raft.metrics import RaftMetrics
-from kvorum.raft.roles import Leader
+from kvorum.raft.roles import Follower, Leader
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.files import FileSystem
 from kvorum.storage.names import OffsetAndEpoch as SnapshotId
@@ -223,12 +223,19 @@ class RaftNode:
         return None if self._driver is None else self._driver.failure
 
     @property
-    def has_caught_up(self) -> bool:
-        """Whether all that is known to be committed was handed to the listener."""
-        driver = self._driver
-        if driver is None or driver.core.high_watermark is None:
-            return False
-        return driver.applier.next_offset >= driver.core.high_watermark
+    def records_behind(self) -> int | None:
+        """How much of what the leader has committed the listener has not heard of.
+
+        None where that cannot be told: no leader, or none that has answered a fetch yet.
+        """
+        if self._driver is None:
+            return None
+        role, committed = self._driver.core.role, None
+        if isinstance(role, Follower):
+            committed = role.leader_high_watermark
+        elif isinstance(role, Leader):
+            committed = self._driver.core.high_watermark
+        return None if committed is None else max(committed - self._driver.applier.next_offset, 0)
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
