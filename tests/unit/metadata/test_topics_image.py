@@ -31,6 +31,7 @@ LEVELS: tuple[Message, ...] = (
     FeatureLevelRecord(name="metadata.version", feature_level=29),
     FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
 )
+TOPICS = (TopicRecord(name="a", topic_id=b"a" * 16), TopicRecord(name="b", topic_id=b"b" * 16))
 
 members: st.SearchStrategy[list[int]] = st.lists(st.sampled_from(BROKERS), unique=True)
 leaders = st.sampled_from((-1, *BROKERS))
@@ -67,7 +68,7 @@ changes = st.builds(
     eligible_leader_replicas=st.none() | members,
 )
 records: st.SearchStrategy[Message] = st.one_of(
-    st.sampled_from((TopicRecord(name="a", topic_id=b"a" * 16), TopicRecord("b", b"b" * 16))),
+    st.sampled_from(TOPICS),
     st.builds(RemoveTopicRecord, topic_ids),
     partition_records(),
     changes,
@@ -126,18 +127,18 @@ def counted(topics: TopicsImage) -> PartitionCounts:
     )
 
 
-@given(messages=st.lists(records, max_size=60), cuts=st.sets(st.integers(1, 59)))
+@given(messages=st.lists(records, min_size=20, max_size=60), cuts=st.sets(st.integers(1, 59)))
 def test_counts_are_what_a_full_scan_counts_under_every_batching(
     messages: list[Message], cuts: set[int]
 ) -> None:
-    image = applied(MetadataImage(), LEVELS)
+    image = applied(MetadataImage(), [*LEVELS, *TOPICS])
     possible: list[Message] = []
     for message in messages:
         if not is_contradiction(image, message):
             possible.append(message)
             image = applied(image, [message])
             assert image.topics.counts == counted(image.topics)
-    start = applied(MetadataImage(), LEVELS)
+    start = applied(MetadataImage(), [*LEVELS, *TOPICS])
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(possible)], strict=True):
         start = applied(start, possible[begin:end])
     assert start == image
