@@ -42,6 +42,8 @@ NEVER_REGISTERED: Final = -2
 
 class _Listener(Protocol):
     name: str
+    host: str
+    port: int
     security_protocol: int
 
 
@@ -61,7 +63,6 @@ def register_broker(
     if image.metadata_version.supports_directory_assignment:
         _check_directories(image.cluster, request)
     listeners = checked_listeners(request.listeners)
-    _check_addresses(listeners)
     _check_features(image, request, context)
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
     records: list[RecordAndVersion] = []
@@ -88,7 +89,8 @@ def register_broker(
 def checked_listeners(listeners: Iterable[Listener]) -> list[Listener]:
     """Return the listeners to write down: of those with one name, the last in the first's place.
 
-    Raises `RequestError` for a listener with a security protocol that does not exist.
+    Raises `RequestError` for one that cannot be reached, or has a security protocol that does not
+    exist. Kafka's controller fails over these, with UNKNOWN_SERVER_ERROR.
     """
     by_name: dict[str, Listener] = {}
     for listener in listeners:
@@ -97,20 +99,12 @@ def checked_listeners(listeners: Iterable[Listener]) -> list[Listener]:
                 f"Unknown security protocol {listener.security_protocol} "
                 f"in listener {listener.name}"
             )
-        by_name[listener.name] = listener
-    return list(by_name.values())
-
-
-def _check_addresses(listeners: Iterable[BrokerRegistrationRequestListener]) -> None:
-    """Check that every listener can be reached.
-
-    Kafka's controller fails with UNKNOWN_SERVER_ERROR over these, and over unknown protocols.
-    """
-    for listener in listeners:
         if not listener.host.strip(BLANKS) or listener.port == 0:
             raise _invalid(
                 f"Listener {listener.name} has no address: {listener.host!r}, port {listener.port}"
             )
+        by_name[listener.name] = listener
+    return list(by_name.values())
 
 
 def _check_identity(

@@ -243,7 +243,8 @@ def test_an_operation_that_does_not_exist_fails_the_whole_request(
         Resource(TOPIC, "t", [Alter("retention.ms", 9, "5")]),
         Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "5")]),
     )
-    assert answers == [(TOPIC, "t", -1, None), (BROKER, "1", -1, None)]
+    problem = "There is no config operation 9."
+    assert answers == [(TOPIC, "t", 42, problem), (BROKER, "1", 42, problem)]
     assert written(controller) == []
 
 
