@@ -273,15 +273,23 @@ def _fetch_from_anyone(replica: Replica, now: float) -> None:
     """Ask one of the servers known from the configuration, if nobody is being asked already.
 
     Whoever is asked may lead by then: a fetch would tell it that all of the log is stored.
-    A server that kept silent is asked again only later, as each such attempt costs a timeout.
+    A server that kept silent is asked again only later, as each such attempt costs a timeout. The
+    leader that is known is always among those asked: nobody else can serve while it leads.
     """
     if replica.peers.is_any_waiting or replica.log.durable_end_offset < replica.log.end_offset:
         return
     servers, peers = replica.own.bootstrap, replica.peers
-    asked = [one for one in servers if not peers.is_silent(now, one.id)] or servers
+    leader = replica.leader_destination()
+    asked = [
+        one for one in servers if not peers.is_silent(now, one.id) or _is_same_place(one, leader)
+    ] or servers
     ready = [server for server in asked if peers.is_ready(server.id)]
     if ready:
         replica.send(now, replica.random.choice(ready), _fetch_request(replica))
+
+
+def _is_same_place(one: Destination, other: Destination | None) -> bool:
+    return other is not None and (one.host, one.port) == (other.host, other.port)
 
 
 def _fetch_request(replica: Replica) -> FetchRequest:

@@ -23,18 +23,26 @@ from kvorum.raft.peers import SILENCE_REQUEST_TIMEOUTS
 
 SERVERS = (-2, -3, -4, -5)
 CONFIG = RaftConfig()
+LISTENER = "CONTROLLER"
+FIRST_PORT = 9000
 NOBODY_LEADS = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(0))
 
 
-def _ask_for(duration_ms: float, *, silent: set[int], seed: int) -> list[tuple[float, int]]:
-    """Return when an observer asks whom, while nobody who answers knows a leader."""
+def _ask_for(
+    duration_ms: float,
+    *,
+    silent: set[int],
+    seed: int,
+    answer: msg.FetchResponse = NOBODY_LEADS,
+) -> list[tuple[float, int]]:
+    """Return when an observer asks whom; the servers that are not silent all say the same."""
     core = RaftCore(
         Identity(
             key=ReplicaKey(9, b"\x09" * 16),
-            endpoints=(Endpoint("CONTROLLER", "host", 9099),),
-            listener_name="CONTROLLER",
+            endpoints=(Endpoint(LISTENER, "host", 8999),),
+            listener_name=LISTENER,
             can_vote=False,
-            bootstrap=tuple(Destination(one, "host", 9093) for one in SERVERS),
+            bootstrap=tuple(Destination(one, "host", FIRST_PORT - one) for one in SERVERS),
         ),
         config=CONFIG,
         log=LogView(),
@@ -51,7 +59,7 @@ def _ask_for(duration_ms: float, *, silent: set[int], seed: int) -> list[tuple[f
             asked.append((now, sent.destination.id))
         if sent is not None and sent.destination.id not in silent:
             now += 1
-            effects = core.receive_response(now, number=sent.number, response=NOBODY_LEADS)
+            effects = core.receive_response(now, number=sent.number, response=answer)
         else:
             now = max(core.next_deadline, now)
             effects = core.tick(now)
@@ -77,3 +85,11 @@ def test_who_was_silent_is_asked_again_later() -> None:
 def test_who_is_left_is_asked_though_all_are_silent() -> None:
     asked = _ask_for(10 * CONFIG.request_timeout_ms, silent=set(SERVERS), seed=1)
     assert len(asked) >= 9
+
+
+def test_a_silent_leader_that_others_name_is_asked_again_soon() -> None:
+    place = (Endpoint(LISTENER, "host", FIRST_PORT + 2),)
+    named = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(1, 1, place))
+    duration_ms = SILENCE_REQUEST_TIMEOUTS * CONFIG.request_timeout_ms
+    asked = _ask_for(duration_ms, silent={-2, 1}, seed=1, answer=named)
+    assert sum(server in {-2, 1} for _, server in asked) >= 3
