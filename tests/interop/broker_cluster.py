@@ -19,6 +19,8 @@ from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import listens
 
+from kvorum.wire.records import RecordBatch, read_batches
+
 HEAP_MB = 256
 STOP_TIMEOUT_S = 60
 KILLED_BY_SIGTERM = 143
@@ -157,6 +159,19 @@ class BrokerCluster:
             done = self.tools.run("kafka-storage", "format", *identity, "--no-initial-controllers")
             assert done.exit_code == 0, done.stdout + done.stderr
             broker.start()
+
+    def metadata_directories(self) -> dict[int, Path]:
+        """Return where each node keeps the metadata log, by node id."""
+        folders = {node_id: one.data for node_id, one in self.quorum.controllers.items()}
+        folders |= {node_id: one.folder / "one" for node_id, one in self.brokers.items()}
+        return {node_id: each / "__cluster_metadata-0" for node_id, each in folders.items()}
+
+    def metadata_batches(self) -> list[RecordBatch]:
+        """Return the batches of records in the log of the controller that leads."""
+        directory = self.metadata_directories()[self.leader_of_quorum()]
+        data = b"".join(segment.read_bytes() for segment in sorted(directory.glob("*.log")))
+        batches = read_batches(data, is_cut_allowed=True)
+        return [batch for batch in batches if not batch.is_control]
 
     def tool(self, name: str, *arguments: str, expect: int = 0) -> ToolResult:
         """Run one of Kafka's tools against the brokers."""

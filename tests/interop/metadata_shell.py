@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.kafka.tools import ToolRunner
+from tests.unit.metadata.golden_logs import first_offset, snapshots
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
@@ -97,7 +98,7 @@ def load(data: bytes) -> tuple[MetadataImage, Provenance]:
         if batch.is_control:
             continue
         was_open = image.transaction is not None
-        image = image.apply_all(_decoded(batch))
+        image = image.apply_all(records_of(batch))
         begun, end = image.transaction, batch.last_offset
         if begun is not None:
             if was_open or begun.begin_offset == batch.base_offset:
@@ -107,7 +108,8 @@ def load(data: bytes) -> tuple[MetadataImage, Provenance]:
     return image.published, provenance
 
 
-def _decoded(batch: RecordBatch) -> Iterator[tuple[Message, int, int]]:
+def records_of(batch: RecordBatch) -> Iterator[tuple[Message, int, int]]:
+    """Yield message, version and offset of each record in a batch."""
     for record in batch.records():
         assert record.value is not None
         yield (*decode_record(bytes(record.value)), record.offset)
@@ -134,8 +136,29 @@ def prefixes(data: bytes, count: int) -> Iterator[bytes]:
     for batch in read_batches(data):
         if batch.is_control:
             continue
-        image = image.apply_all(_decoded(batch))
+        image = image.apply_all(records_of(batch))
         if image.transaction is None and image.features.metadata_version is not None:
             ends.append(batch.position + batch.size)
     for number in range(1, count + 1 if ends else 1):
         yield data[: ends[(len(ends) - 1) * number // count]]
+
+
+def has_records(data: bytes) -> bool:
+    """Tell whether there is more than the quorum's own records, as in the first file of a node."""
+    return not all(batch.is_control for batch in read_batches(data))
+
+
+def history(directory: Path) -> bytes:
+    """The log from its first record on, or from a snapshot that stands for what is gone."""
+    first, parts, end = first_offset(directory), list[bytes](), 0
+    if first > 0:
+        end, file = min(item for item in snapshots(directory).items() if item[0] >= first)
+        parts.append(file.read_bytes())
+    for segment in sorted(directory.glob("*.log")):
+        data = segment.read_bytes()
+        begin = min(
+            (batch.position for batch in read_batches(data) if batch.base_offset >= end),
+            default=len(data),
+        )
+        parts.append(data[begin:])
+    return b"".join(parts)

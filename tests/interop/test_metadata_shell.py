@@ -10,10 +10,9 @@ import pytest
 from tests.golden_data import metadata_directories
 from tests.interop.every_record import every_batch, log_of
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.metadata_shell import Shell, load, prefixes
+from tests.interop.metadata_shell import Shell, has_records, history, load, prefixes
 from tests.interop.random_log import RandomLog
 from tests.unit.cli_dump.dump import dump
-from tests.unit.metadata.golden_logs import first_offset, snapshots
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
@@ -42,27 +41,6 @@ def test_every_golden_snapshot(golden_sets: Path, shell: Shell) -> None:
         if has_records(data := file.read_bytes())
     ]
     assert len(shown) > 15
-
-
-def has_records(data: bytes) -> bool:
-    """Tell whether there is more than the quorum's own records, as in the first file of a node."""
-    return not all(batch.is_control for batch in read_batches(data))
-
-
-def history(directory: Path) -> bytes:
-    """The log from its first record on, or from a snapshot that stands for what is gone."""
-    first, parts, end = first_offset(directory), list[bytes](), 0
-    if first > 0:
-        end, file = min(item for item in snapshots(directory).items() if item[0] >= first)
-        parts.append(file.read_bytes())
-    for segment in sorted(directory.glob("*.log")):
-        data = segment.read_bytes()
-        begin = min(
-            (batch.position for batch in read_batches(data) if batch.base_offset >= end),
-            default=len(data),
-        )
-        parts.append(data[begin:])
-    return b"".join(parts)
 
 
 def test_every_golden_log_at_many_offsets(golden_sets: Path, shell: Shell) -> None:

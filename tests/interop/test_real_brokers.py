@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
@@ -18,7 +19,15 @@ from tests.interop.broker_cluster import KILLED_BY_SIGTERM, BrokerCluster
 from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.metadata_shell import Shell, has_records, history, records_of
 from tests.interop.traffic import Traffic, read_all
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import read_batches
 
 pytestmark = pytest.mark.interop
 
@@ -84,16 +93,33 @@ def test_transactions(cluster: BrokerCluster) -> None:
 def test_a_leading_controller_is_killed(cluster: BrokerCluster) -> None:
     with traffic_to(cluster, "failover") as traffic:
         traffic.wait_for_acknowledged(20)
-        before = cluster.leader_of_quorum()
-        controller = cluster.quorum.controllers[before]
-        controller.kill()
+        leader, offset = cluster.leader_of_quorum(), cluster.metadata_batches()[-1].last_offset
+        cluster.quorum.controllers[leader].kill()
         cluster.quorum.settled(cluster.quorum.keys(1, 2, 3))
-        assert cluster.leader_of_quorum() != before
+        assert cluster.leader_of_quorum() != leader
         make_topic(cluster, "made-after-failover")
         traffic.wait_for_acknowledged(100)
-        cluster.quorum.start(before)
+        cluster.quorum.start(leader)
         cluster.quorum.settled(cluster.quorum.keys(1, 2, 3))
     traffic.check()
+    assert not falls_after(cluster, offset)
+
+
+def falls_after(cluster: BrokerCluster, offset: int) -> list[Message]:
+    """Return the records behind an offset by which a broker was changed or an ISR or a leader.
+
+    Others come at any time: brokers tell in which directories they have put their replicas.
+    """
+    return [
+        message
+        for batch in cluster.metadata_batches()
+        for message, _, at in records_of(batch)
+        if at > offset
+        and (
+            isinstance(message, BrokerRegistrationChangeRecord)
+            or (isinstance(message, PartitionChangeRecord) and message.directories is None)
+        )
+    ]
 
 
 def test_a_broker_is_killed_and_comes_back(cluster: BrokerCluster) -> None:
@@ -137,6 +163,51 @@ def test_a_broker_leaves_in_a_controlled_way(cluster: BrokerCluster) -> None:
     traffic.check()
 
 
+def test_who_comes_back_after_a_crash_may_not_lead(cluster: BrokerCluster) -> None:
+    """Of those outside the ISR, who stopped in order stays eligible, who crashed does not."""
+    options = ("--partitions", "1", "--replication-factor", "2")
+    make_topic(cluster, "eligible", *options, "--config", "min.insync.replicas=2")
+    broker = cluster.brokers[FIRST]
+    for leave in (broker.stop, broker.kill):
+        leave()
+        cluster.wait_for_partitions("eligible", leaders={SECOND}, isr={SECOND})
+        broker.start()
+        cluster.wait_for_partitions("eligible", leaders={SECOND}, isr=BOTH)
+    first, after_stop, after_crash = registrations(cluster, FIRST, "eligible")[-3:]
+    assert (after_stop.eligible_before, after_stop.eligible_after) == ((FIRST,), (FIRST,))
+    assert (after_crash.eligible_before, after_crash.eligible_after) == ((FIRST,), ())
+    incarnations = {each.incarnation_id for each in (first, after_stop, after_crash)}
+    assert len(incarnations) == 3
+    assert first.epoch < after_stop.epoch < after_crash.epoch
+
+
+class Registration(NamedTuple):
+    """A broker's registration, and who might lead a partition outside its ISR around it."""
+
+    incarnation_id: bytes
+    epoch: int
+    eligible_before: tuple[int, ...]
+    eligible_after: tuple[int, ...]
+
+
+def registrations(cluster: BrokerCluster, broker_id: int, topic: str) -> list[Registration]:
+    """Return all registrations of a broker, with the partition 0 of a topic."""
+    image, found = MetadataImage(), list[Registration]()
+    for batch in cluster.metadata_batches():
+        before, image = image, image.apply_all(records_of(batch))
+        for message, _, _ in records_of(batch):
+            if isinstance(message, RegisterBrokerRecord) and message.broker_id == broker_id:
+                eligible = eligible_of(before, topic), eligible_of(image, topic)
+                found.append(Registration(message.incarnation_id, message.broker_epoch, *eligible))
+    return found
+
+
+def eligible_of(image: MetadataImage, topic: str) -> tuple[int, ...]:
+    """Return the eligible replicas outside the ISR of a topic's first partition."""
+    found = image.topics.by_name(topic)
+    return () if found is None else found.partitions[0].elr
+
+
 def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
     assignment = ("--replica-assignment", f"{FIRST},{FIRST},{FIRST}")
     cluster.tool("kafka-topics", "--create", "--topic", "moved", *assignment)
@@ -177,6 +248,46 @@ def is_complete(cluster: BrokerCluster, plan: Sequence[str]) -> bool:
     return "is still in progress" not in told and told.count("is completed.") == 3
 
 
-def test_no_broker_told_of_a_fault(cluster: BrokerCluster) -> None:
-    faults = [line for broker in cluster.brokers.values() for line in broker.faults]
+@pytest.fixture(scope="module")
+def stopped(cluster: BrokerCluster) -> BrokerCluster:
+    """The cluster after everybody stopped as they should."""
+    for broker in cluster.brokers.values():
+        assert broker.stop() == KILLED_BY_SIGTERM
+    for controller in cluster.quorum.controllers.values():
+        controller.stop()
+    return cluster
+
+
+def test_no_broker_told_of_a_fault(stopped: BrokerCluster) -> None:
+    faults = [line for broker in stopped.brokers.values() for line in broker.faults]
     assert [line for line in faults if not FAULTS_AT_REAL_CONTROLLERS.search(line)] == []
+
+
+def test_all_nodes_hold_the_same_log(stopped: BrokerCluster) -> None:
+    logs = [
+        {batch.base_offset: bytes(batch.data) for batch in read_batches(history(directory))}
+        for directory in stopped.metadata_directories().values()
+    ]
+    longest = max(logs, key=len)
+    for log in logs:
+        assert len(log) > 100
+        assert log.items() <= longest.items()
+
+
+def test_kafkas_tools_read_every_file(stopped: BrokerCluster, tmp_path: Path) -> None:
+    shell = Shell(stopped.tools, tmp_path)
+    for directory in stopped.metadata_directories().values():
+        snapshots = [
+            file
+            for file in sorted(directory.glob("*.checkpoint"))
+            if has_records(file.read_bytes())
+        ]
+        assert snapshots
+        for file in snapshots:
+            shell.check(file.read_bytes(), file)
+        shell.check(history(directory), directory)
+        for file in (*snapshots, *directory.glob("*.log")):
+            options = ("--cluster-metadata-decoder", "--files", str(file))
+            dumped = stopped.tools.run("kafka-dump-log", *options)
+            assert (dumped.exit_code, dumped.stderr) == (0, "")
+            assert "Error at" not in dumped.stdout
