@@ -90,7 +90,7 @@ SPOILS: Final[Sequence[Callable[[Fields], None]]] = (
     _set(listeners=_listeners("PLAINTEXT", "PLAINTEXT")),
     _set(rack=""),
     _set(incarnationId=RESERVED[0]),
-    _set(brokerId=-1),
+    _set(brokerId=-2),
     _set(brokerId=3000),
     *_feature_spoils(),
 )

@@ -33,15 +33,21 @@ from kvorum.wire.messages.alter_partition_reassignments import (
 def alter_partition_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, context: ControllerContext
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
-    """Start, change or cancel the reassignment of each partition on its own."""
+    """Start, change or cancel the reassignment of each partition on its own.
+
+    Each is decided from the state before the request, so that a partition is changed only once:
+    two changes may not fit together. Kafka writes both and ends when it cannot replay them.
+    """
     rules = ClusterRules(image, context.settings)
     records: list[RecordAndVersion] = []
+    changed: set[tuple[str, int]] = set()
     topics: list[TopicAnswer] = []
     for topic in request.topics:
         answers: list[PartitionAnswer] = []
         for target in topic.partitions:
             answer = PartitionAnswer(partition_index=target.partition_index, error_message=None)
             try:
+                _check_is_first(changed, topic.name, target.partition_index)
                 record = _alter(
                     rules,
                     topic.name,
@@ -49,6 +55,7 @@ def alter_partition_reassignments(
                     may_change_factor=request.allow_replication_factor_change,
                 )
                 records.extend([record] if record else [])
+                changed.add((topic.name, target.partition_index))
             except RequestError as error:
                 answer.error_code, answer.error_message = error.code, error.message
             answers.append(answer)
@@ -61,6 +68,13 @@ def alter_partition_reassignments(
         responses=topics,
     )
     return ControllerResult(response, tuple(records))
+
+
+def _check_is_first(changed: set[tuple[str, int]], topic_name: str, index: int) -> None:
+    if (topic_name, index) in changed:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, f"Partition {topic_name}:{index} is listed more than once."
+        )
 
 
 def _alter(

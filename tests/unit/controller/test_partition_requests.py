@@ -356,6 +356,22 @@ def test_reassignments_of_what_is_not_there(controller: ControllerUnderTest) -> 
     assert reassign(controller, [1], index=4) == (3, "Unable to find partition t:4.")
 
 
+def test_a_partition_is_reassigned_only_once_in_a_request(controller: ControllerUnderTest) -> None:
+    targets = [
+        AlterPartitionReassignmentsRequestReassignablePartition(0, replicas)
+        for replicas in ([4], [1, 2, 3, 4])
+    ]
+    topics = [
+        AlterPartitionReassignmentsRequestReassignableTopic("t", [target]) for target in targets
+    ]
+    before = partition(controller)
+    response = controller.ask(AlterPartitionReassignmentsRequest(topics=topics))
+    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    codes = [topic.partitions[0].error_code for topic in response.responses]
+    assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    assert partition(controller).partition_epoch == before.partition_epoch + 1
+
+
 def test_the_replication_factor_may_be_protected(controller: ControllerUnderTest) -> None:
     assert reassign(controller, [1, 2], may_change_factor=False) == (
         ErrorCode.INVALID_REPLICATION_FACTOR,
