@@ -35,7 +35,12 @@ def _settings(folder: Path, role: str, own_listener: str, controller: str) -> Ma
     }
 
 
-def make_pair(folder: Path, *, broker_cluster_id: str = CLUSTER_ID) -> Pair:
+def make_pair(
+    folder: Path,
+    *,
+    broker_cluster_id: str = CLUSTER_ID,
+    settings: Mapping[str, str] | None = None,
+) -> Pair:
     """Format the two."""
     broker, controller = (f"127.0.0.1:{port}" for port in lasting_ports(2))
     own = {"controller": f"CONTROLLER://{controller}", "broker": f"PLAINTEXT://{broker}"}
@@ -45,7 +50,8 @@ def make_pair(folder: Path, *, broker_cluster_id: str = CLUSTER_ID) -> Pair:
     }
     for role, identity in identities.items():
         properties = folder / f"{role}.properties"
-        write_properties(properties, _settings(folder, role, own[role], controller))
+        known = _settings(folder, role, own[role], controller)
+        write_properties(properties, {**known, **(settings or {})})
         run_kvorum("storage", "format", "--config", str(properties), *identity)
     return Pair(
         NodeProcess(folder / "controller.properties"),

@@ -1,8 +1,9 @@
 """Whether a node lives, and whether it is ready to do its work: what probes ask for.
 
 Alive is a process whose loop runs and whose log can be written. Ready is a controller that knows a
-leader and has all that is known to be committed, and a broker that is unfenced. The reasons against
-it are sentences for whoever looks at the probe.
+leader and has all that is known to be committed, and a broker that is unfenced as far as it knows:
+brokers serve their clients on while there is no controller, and should not be taken away from them
+then. The reasons against it are sentences for whoever looks at the probe.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def readiness(
     core: NodeCore, controller: ControllerPart | None, broker: BrokerPart | None
 ) -> Health:
     """Return what speaks against the node doing its work; a role is None until it is started."""
-    reasons = [*liveness(core).reasons, *_of_log(core)]
+    reasons = [*liveness(core).reasons]
+    if core.raft.is_stopped:
+        reasons.append("the replica of the metadata log does not run")
+    elif core.config.is_controller:
+        reasons.extend(_of_log(core))
     if core.config.is_controller and controller is None:
         reasons.append("the controller is not started")
     if core.config.is_broker:
@@ -52,9 +57,10 @@ def readiness(
 
 def facts(core: NodeCore, broker: BrokerPart | None) -> dict[str, Field]:
     """Return where the node stands, for whoever reads a probe's answer."""
-    raft = core.raft
+    raft, metrics = core.raft, core.raft.metrics
     return {
         "node_id": core.config.node_id,
+        "state": None if metrics is None else metrics.state,
         "leader_id": raft.leader_id,
         "epoch": raft.epoch,
         "high_watermark": raft.high_watermark,
@@ -65,11 +71,8 @@ def facts(core: NodeCore, broker: BrokerPart | None) -> dict[str, Field]:
 
 def _of_log(core: NodeCore) -> Iterator[str]:
     raft = core.raft
-    if raft.is_stopped:
-        yield "the replica of the metadata log does not run"
-        return
-    if raft.leader_id is None:
-        yield "no leader of the quorum is known"
+    if not raft.has_leader:
+        yield "no leader of the quorum is heard of"
         return
     behind = raft.records_behind
     if behind is None:

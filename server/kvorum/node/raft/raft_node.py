@@ -223,6 +223,11 @@ class RaftNode:
         return None if self._driver is None else self._driver.failure
 
     @property
+    def has_leader(self) -> bool:
+        """Whether this node leads, or follows one that it hears of; not while it looks for one."""
+        return self._driver is not None and isinstance(self._driver.core.role, Leader | Follower)
+
+    @property
     def records_behind(self) -> int | None:
         """How much of what the leader has committed the listener has not heard of.
 

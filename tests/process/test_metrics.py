@@ -1,0 +1,243 @@
+"""What operators see of nodes that are processes of their own: metrics, probes and the log."""
+
+import json
+import math
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from tests.interop.metrics_scrape import Page, Probe, probe, scrape
+from tests.process.combined_node import CombinedNode, format_node
+from tests.process.node_process import RUNS, NodeProcess
+from tests.process.played_broker import BROKER_ID
+from tests.process.quorum.broker import register_broker
+from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.test_separate import Pair, make_pair
+from tests.process.topics import create
+
+LISTENER = {"kvorum.metrics.listener": "127.0.0.1:0"}
+SERVED = re.compile(r"Metrics and health are served host=(\S+) port=(\d+)")
+CONTROLLER = "kafka_controller_KafkaController_"
+RAFT = "kafka_server_raft_metrics_"
+BROKER = "kafka_server_broker_metadata_metrics_"
+REQUESTS = 100
+HELD_CONNECTIONS = 100
+
+
+def address_of(process: NodeProcess) -> str:
+    """Return where a node's metrics are, from its log."""
+    found = SERVED.search(process.wait_for_line("Metrics and health are served"))
+    assert found is not None
+    return f"{found[1]}:{found[2]}"
+
+
+def wait_until_ready(address: str) -> None:
+    wait_for(lambda: probe(address, "/readyz").status is HTTPStatus.OK or None, "never ready")
+
+
+def wait_until_unready(address: str, reason: str) -> Probe:
+    def find() -> Probe | None:
+        answer = probe(address, "/readyz")
+        return answer if reason in str(answer.said["reasons"]) else None
+
+    answer = wait_for(find, f"never says {reason!r}")
+    assert answer.status is HTTPStatus.SERVICE_UNAVAILABLE
+    assert answer.said["status"] == "unavailable"
+    return answer
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    """Three controllers, and a broker that is registered with them."""
+    with Quorum(tmp_path, 3, is_dynamic=True, settings=LISTENER) as three:
+        register_broker(three)
+        three.wait_until_settled()
+        yield three
+
+
+def pages(quorum: Quorum) -> dict[int, Page]:
+    """Scrape every controller that runs."""
+    return {
+        member.node_id: scrape(address_of(member.process))
+        for member in quorum.members.values()
+        if member.is_running
+    }
+
+
+def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
+    """Check what all controllers have to say alike, and what only the leader says."""
+    found = pages(quorum)
+    for node_id, page in found.items():
+        is_leader = node_id == leader.node_id
+        assert page.value(f"{CONTROLLER}ActiveControllerCount") == is_leader
+        assert page.value(f"{RAFT}current_leader") == leader.node_id
+        assert page.value("kafka_server_MetadataLoader_CurrentControllerId") == leader.node_id
+        state = "leader" if is_leader else "follower"
+        assert page.value(f"{RAFT}current_state_info", current_state=state) == 1
+        assert (f"{RAFT}number_of_observers" in page.names) is is_leader
+        assert page.value(f"{RAFT}number_of_voters") == 3
+        assert page.value(f"{CONTROLLER}ActiveBrokerCount") == 1
+        broker = str(BROKER_ID)
+        assert page.value(f"{CONTROLLER}BrokerRegistrationState", broker=broker) == 30
+        heartbeats = f"{CONTROLLER}TimeSinceLastHeartbeatReceivedMs"
+        assert (heartbeats in page.names) is is_leader
+        assert page.value("kvorum_is_ready") == page.value("kvorum_is_alive") == 1
+    assert len({page.value(f"{RAFT}current_epoch") for page in found.values()}) == 1
+    assert len({page.value(f"{RAFT}log_end_offset") for page in found.values()}) == 1
+    return found
+
+
+def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
+    for member in quorum.members.values():
+        wait_until_ready(address_of(member.process))
+    old = quorum.wait_for_leader()
+    before = check_agreement(quorum, old)
+    assert before[old.node_id].value("kvorum_raft_offline_voters") == 0
+    quorum.kill(old)
+    new = quorum.wait_for_leader()
+    survivors = [member for member in quorum.members.values() if member.is_running]
+    for member in survivors:
+        wait_until_ready(address_of(member.process))
+    wait_for(
+        lambda: pages(quorum)[new.node_id].value("kvorum_raft_offline_voters") == 1 or None,
+        "the dead voter was never missed",
+    )
+    after = check_agreement(quorum, new)
+    for member in survivors:
+        epochs = [of[member.node_id].value(f"{RAFT}current_epoch") for of in (before, after)]
+        assert epochs[0] < epochs[1]
+        name = f"{CONTROLLER}NewActiveControllersCount"
+        assert before[member.node_id].value(name) < after[member.node_id].value(name)
+    assert after[new.node_id].value(f"{RAFT}election_latency_max") > 0
+    assert not math.isnan(after[new.node_id].value(f"{RAFT}commit_latency_avg"))
+
+
+def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) -> None:
+    leader = quorum.wait_for_leader()
+    others = [member for member in quorum.members.values() if member is not leader]
+    quorum.kill(leader)
+    quorum.kill(others[0])
+    address = address_of(others[1].process)
+    answer = wait_until_unready(address, "no leader of the quorum is heard of")
+    assert answer.said["state"] not in {"leader", "follower"}
+    assert probe(address, "/healthz").status is HTTPStatus.OK
+    page = scrape(address)
+    assert (page.value("kvorum_is_alive"), page.value("kvorum_is_ready")) == (1, 0)
+
+
+def test_the_log_of_a_controller_tells_the_story_once(quorum: Quorum) -> None:
+    leader = quorum.wait_for_leader()
+    follower = next(one for one in quorum.members.values() if one is not leader)
+    quorum.kill(follower)
+    leader.process.wait_for_line(f"A peer is lost peer={follower.node_id}")
+    quorum.start(follower)
+    follower.process.wait_for_line("All committed metadata is known here")
+    lines = "\n".join(leader.process.lines())
+    assert lines.count("Became the active controller") == 1
+    assert lines.count(f"A broker has registered broker={BROKER_ID}") == 1
+    assert lines.count(f"A broker is unfenced broker={BROKER_ID}") == 1
+    # What was there before the controller came is no news to it.
+    assert "A broker has registered" not in "\n".join(follower.process.lines())
+    assert "Traceback" not in lines
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """A formatted controller and a formatted broker, not running."""
+    return make_pair(tmp_path, settings=LISTENER)
+
+
+def test_a_broker_is_ready_only_while_it_serves(pair: Pair) -> None:
+    with ExitStack() as stack:
+        pair.broker.launch()
+        stack.callback(pair.broker.kill)
+        address = address_of(pair.broker)
+        wait_until_unready(address, "the broker is STARTING")
+        assert probe(address, "/healthz").status is HTTPStatus.OK
+        with pair.controller:
+            pair.broker.wait_for_line(RUNS)
+            wait_until_ready(address)
+            page = scrape(address)
+            assert page.value("kafka_server_KafkaServer_BrokerState") == 3
+            assert f"{CONTROLLER}ActiveControllerCount" not in page.names
+            assert page.value(f"{BROKER}last_applied_record_offset") > 0
+        # It goes on by what it knows: nobody is helped if all brokers are taken out of service.
+        assert probe(address, "/readyz").status is HTTPStatus.OK
+        pair.broker.wait_for_line("The controller cannot be reached")
+
+
+@pytest.fixture(scope="module")
+def formatted(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
+    """A combined node, formatted and not running."""
+    return format_node(tmp_path_factory.mktemp("formatted"))
+
+
+def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: Path) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process() as process:
+        wait_until_ready(address_of(process))
+        create(node.broker, "first")
+        before = process.lines()
+        for number in range(REQUESTS):
+            create(node.broker, f"topic-{number}")
+            probe(address_of(process), "/healthz")
+        scrape(address_of(process))
+        assert process.lines() == before
+
+
+def test_json_lines_are_json_from_the_first_to_the_last(
+    formatted: CombinedNode, tmp_path: Path
+) -> None:
+    node = formatted.copy_to(
+        tmp_path / "node", {"kvorum.log.format": "json", "num.io.threads": "1", "no.such.key": "1"}
+    )
+    with node.process() as process:
+        ended = process.terminate()
+    said = [json.loads(line) for line in ended.lines]
+    assert any("no.such.key" in line["message"] for line in said)
+    (runs,) = [line for line in said if line["message"] == RUNS]
+    assert (runs["node"], runs["level"]) == (1, "INFO")
+    assert all(line["time"] and line["logger"].startswith("kvorum.") for line in said)
+
+
+def test_clients_that_misbehave_do_not_keep_others_out(
+    formatted: CombinedNode, tmp_path: Path
+) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process() as process, ExitStack() as held:
+        host, port = address_of(process).split(":")
+        for number in range(HELD_CONNECTIONS):
+            client = socket.create_connection((host, int(port)))
+            held.enter_context(client)
+            client.sendall([b"", b"GET /metr", b"\x16\x03\x01", b"\x00" * 6_000][number % 4])
+        wait_until_ready(address_of(process))
+        create(node.broker, "while-held")
+        assert scrape(address_of(process)).value(f"{CONTROLLER}GlobalTopicCount") == 1
+        assert "Traceback" not in "\n".join(process.lines())
+
+
+def test_a_taken_port_is_one_clear_line(formatted: CombinedNode, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listener = {"kvorum.metrics.listener": f"127.0.0.1:{port}"}
+        ended = formatted.copy_to(tmp_path / "node", listener).process().run_to_end()
+    assert ended.exit_code != 0
+    assert f"Cannot listen on kvorum.metrics.listener://127.0.0.1:{port}" in ended.last_line
+    assert "change 'kvorum.metrics.listener'" in ended.last_line
+
+
+def test_metrics_are_served_while_the_node_takes_its_leave(pair: Pair) -> None:
+    with pair.controller, pair.broker as broker:
+        address = address_of(broker)
+        wait_until_ready(address)
+        # Without its controller the broker has to wait for leave.
+        pair.controller.send(signal.SIGSTOP)
+        broker.send(signal.SIGTERM)
+        wait_until_unready(address, "the broker is PENDING_CONTROLLED_SHUTDOWN")
+        pair.controller.send(signal.SIGCONT)
+        assert broker.wait().exit_code == 0
