@@ -9,6 +9,7 @@ from typing import Final
 from tests.differential import (
     broker_scripts,
     config_scripts,
+    feature_scripts,
     partition_scripts,
     quota_scripts,
     topic_scripts,
@@ -32,6 +33,9 @@ KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
         ),
         "configs": lambda seed: script_of(
             "configs", seed, config_scripts.CHAPTERS, begin=config_scripts.begin
+        ),
+        "features": lambda seed: script_of(
+            "features", seed, feature_scripts.CHAPTERS, begin=feature_scripts.begin
         ),
         "quotas": lambda seed: script_of(
             "quotas", seed, quota_scripts.CHAPTERS, begin=quota_scripts.begin

@@ -11,6 +11,7 @@ from tests.differential.settings_resets import (
     remove_credentials,
     remove_quotas,
     restore_features,
+    widen_controllers,
 )
 from tests.differential.sides import Side
 
@@ -40,6 +41,7 @@ def unregister_brokers(side: Side) -> None:
 RESETS: Final[tuple[Callable[[Side], None], ...]] = (
     delete_topics,
     unregister_brokers,
+    widen_controllers,
     restore_features,
     remove_configs,
     remove_quotas,

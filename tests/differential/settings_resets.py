@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from tests.differential.bodies import features
 from tests.differential.settings_view import SettingsView
-from tests.differential.sides import Side
+from tests.differential.sides import NODE_ID, Side
+from tests.differential.view import uuid_of
 
 TOPIC, BROKER = 2, 4
 DELETE = 1
 KEPT_WHILE_ELR_IS_ON = "min.insync.replicas"
 UPGRADE, DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def widen_controllers(side: Side) -> None:
+    """Register controllers that only a script knows with all features, so that none is in the way.
+
+    Nobody can take them away again.
+    """
+    for node_id in sorted(side.view.settings.controllers - {NODE_ID}):
+        body = {
+            "controllerId": node_id,
+            "incarnationId": uuid_of(8, 9),
+            "listeners": [],
+            "features": features(),
+        }
+        side.ask("ControllerRegistration", body)
 
 
 def restore_features(side: Side) -> None:

@@ -22,6 +22,7 @@ class SettingsView:
     credentials: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     first_features: dict[str, int] = field(default_factory=dict[str, int])
     features: dict[str, int] = field(default_factory=dict[str, int])
+    controllers: set[int] = field(default_factory=set[int])
     is_begun: bool = False
 
     def begin(self) -> None:
@@ -45,6 +46,8 @@ class SettingsView:
                 self.credentials.add((data["name"], data["mechanism"]))
             case "RemoveUserScramCredentialRecord":
                 self.credentials.discard((data["name"], data["mechanism"]))
+            case "RegisterControllerRecord":
+                self.controllers.add(data["controllerId"])
             case "FeatureLevelRecord":
                 self.features[data["name"]] = data["featureLevel"]
             case _:

@@ -18,7 +18,9 @@ broker's id; to numbers "+n" or "-n" can be added:
 ``$grown_with_epochs:T:P`` the same with the epoch of each broker; so for all of these lists
 ``$dir:B:N``               the id of the broker's n-th log directory: another in each run, as real
                            Kafka does not forget in which directories deleted topics were
+``$level:F``               the finalized level of the feature; 0 where there is none
 ``$end``                   the offset behind the last record of the log
+``$secret:N``              the secret of the script's n-th delegation token, also when it is gone
 ``$cluster``               the id of the cluster
 =========================  =====================================================================
 
@@ -35,6 +37,7 @@ from typing import Any, cast
 
 from tests.differential.metadata_log import LogRecord
 from tests.differential.settings_view import SettingsView
+from tests.differential.token_secrets import secret_of
 
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
@@ -109,6 +112,7 @@ class ClusterView:
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     epoch_symbols: dict[int, str] = field(default_factory=dict[int, str])
     settings: SettingsView = field(default_factory=SettingsView)
+    tokens: dict[str, None] = field(default_factory=dict[str, None])
     end_offset: int = 0
     cluster_id: str = ""
     run: int = 0
@@ -127,6 +131,7 @@ class ClusterView:
         self.settings.begin()
         self.symbols.clear()
         self.epoch_symbols.clear()
+        self.tokens.clear()
 
     def resolve(self, value: Json) -> Json:
         """Return `value` with every placeholder replaced."""
@@ -151,6 +156,12 @@ class ClusterView:
             case "dir":
                 broker, number = map(int, arguments)
                 return uuid_of(7, self.run & 0xFF, self.run >> 8, broker, number)
+            case "level":
+                return self.settings.features.get(arguments[0], 0)
+            case "secret":
+                number = int(arguments[0])
+                token_ids = list(self.tokens)
+                return secret_of(token_ids[number] if number < len(token_ids) else "")
             case "end":
                 return self.end_offset
             case "cluster":
@@ -231,6 +242,10 @@ class ClusterView:
         """Take a FeatureLevelRecord in."""
         self.features[data["name"]] = data["featureLevel"]
 
+    def make_token(self, data: Mapping[str, Any]) -> None:
+        """Take a DelegationTokenRecord in."""
+        self.tokens[data["tokenId"]] = None
+
 
 _FOLDS = MappingProxyType(
     {
@@ -242,5 +257,6 @@ _FOLDS = MappingProxyType(
         "BrokerRegistrationChangeRecord": ClusterView.change_broker,
         "UnregisterBrokerRecord": ClusterView.remove_broker,
         "FeatureLevelRecord": ClusterView.set_feature,
+        "DelegationTokenRecord": ClusterView.make_token,
     }
 )

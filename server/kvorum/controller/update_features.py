@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
 
+from kvorum.controller.java_order import hash_table_order
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
@@ -65,11 +66,17 @@ LAST_VERSION_WITH_RESULTS = 1
 def update_features(
     image: MetadataImage, request: UpdateFeaturesRequest, context: ControllerContext
 ) -> ControllerResult[UpdateFeaturesResponse]:
-    """Change every feature the request names, or none if one of them cannot change."""
-    updates = [
-        _Update(update.feature, update.max_version_level, _upgrade_type(update.upgrade_type))
+    """Change every feature the request names, or none if one of them cannot change.
+
+    Of updates of the same feature the last one counts.
+    """
+    by_name = {
+        update.feature: _Update(
+            update.feature, update.max_version_level, _upgrade_type(update.upgrade_type)
+        )
         for update in request.feature_updates
-    ]
+    }
+    updates = [by_name[name] for name in hash_table_order(by_name)]
     wanted = {update.name: update.level for update in updates}
     proposed = image.features.all_levels() | wanted
     records: list[RecordAndVersion] = []
