@@ -353,4 +353,18 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="a forgotten epoch is believed",
+        cause="a leader took a follower's word for an epoch that its log no longer knew",
+        breaks="P4",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                f"{RAFT}/log_view.py",
+                "        if latest is not None and not self._is_vouched_for(position):\n"
+                "            return FetchVerdict.SNAPSHOT, latest\n",
+                "",
+            ),
+        ),
+    ),
 )

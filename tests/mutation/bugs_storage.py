@@ -379,4 +379,17 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="a rotten offset passes for the next",
+        cause="a batch whose offset had rotted was read as the one behind it",
+        breaks="P22",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                f"{STORAGE}/segment.py",
+                "            if header.base_offset != expected:\n",
+                "            if header.base_offset < 0:\n",
+            ),
+        ),
+    ),
 )
