@@ -18,6 +18,7 @@ from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import RESERVED_UUIDS, uuid_to_text
 
 _UUID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
+_UNPERMITTED = re.compile(r"Request .* needs (\w+) permission\.")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
 _RESERVED = frozenset(uuid_to_text(reserved) for reserved in RESERVED_UUIDS)
 OWN_TIMES: Final = frozenset(
@@ -42,6 +43,7 @@ UNORDERED_RECORDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         (ANY_API, "ClientQuotaRecord"): "a hash table keyed by quota; ours go by request",
         (ANY_API, "UserScramCredentialRecord"): "a hash table keyed by user; ours go by request",
         (ANY_API, "RemoveUserScramCredentialRecord"): "the same",
+        (ANY_API, "RemoveAccessControlEntryRecord"): "a hash set of records",
         (ANY_API, "ClearElrRecord"): "they follow the ConfigRecords",
         ("CreatePartitions", "PartitionRecord"): "a hash set of topic names; ours go by request",
     }
@@ -50,6 +52,9 @@ UNORDERED_RECORDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 UNORDERED_ANSWERS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("DeleteTopics", "responses"): "shuffled on purpose",
+        ("DescribeAcls", "resources"): "a hash table of resources",
+        ("DescribeAcls", "acls"): "a hash set of entries",
+        ("DeleteAcls", "matchingAcls"): "a hash table keyed by random ids",
         ("CreatePartitions", "results"): "a hash set of topic names; ours go by request",
         ("ElectLeaders", "replicaElectionResults"): _BY_TOPIC_ID,
         ("ElectLeaders", "partitionResult"): "a hash table of partitions",
@@ -104,6 +109,8 @@ class Names(NamedTuple):
             return {name: self.comparable(each, name) for name, each in value.items()}
         if is_array(value):
             return [self.comparable(each, name) for each in value]
+        if name == "hmac" and value:
+            return "<secret>"
         if isinstance(value, str):
             return self._text(value, has_numbers=name == "errorMessage")
         if name in OWN_TIMES:
@@ -120,6 +127,8 @@ class Names(NamedTuple):
         for own, symbol in self.own.items():
             text = text.replace(own, symbol)
         text = _UUID.sub(self._uuid, text)
+        if has_numbers:
+            text = _UNPERMITTED.sub(r"Request needs \1 permission.", text)
         return _NUMBER.sub(self._number, text) if has_numbers else text
 
     def _uuid(self, match: re.Match[str]) -> str:

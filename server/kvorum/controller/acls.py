@@ -63,7 +63,7 @@ def create_acls(
         except RequestError as error:
             response.results.append(CreateAclsResponseAclCreationResult(error.code, error.message))
             continue
-        response.results.append(CreateAclsResponseAclCreationResult(ErrorCode.NONE, None))
+        response.results.append(CreateAclsResponseAclCreationResult(ErrorCode.NONE))
         if entry not in image.acls:
             new[entry] = None
     records = tuple((_record(image, entry, context.random), 0) for entry in new)

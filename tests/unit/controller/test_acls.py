@@ -137,7 +137,7 @@ def test_what_makes_no_sense_is_refused_by_itself(
     response = create(controller, refused, creation())
     assert [(result.error_code, result.error_message) for result in response.results] == [
         (ErrorCode.INVALID_REQUEST, message),
-        (ErrorCode.NONE, None),
+        (ErrorCode.NONE, ""),
     ]
     assert len(controller.last_records) == 1
 

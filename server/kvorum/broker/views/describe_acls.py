@@ -21,7 +21,6 @@ def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> Describ
         resource = (entry.resource_type, entry.resource_name, entry.pattern_type)
         by_resource.setdefault(resource, []).append(entry)
     return DescribeAclsResponse(
-        error_message=None,
         resources=[
             DescribeAclsResponseDescribeAclsResource(
                 resource_type=resource_type,

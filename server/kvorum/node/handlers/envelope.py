@@ -13,6 +13,8 @@ from kvorum.node.handlers.registry import forwardable_keys
 from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import decode_request_header
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
@@ -48,16 +50,23 @@ def _read_inner(
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
     except ValueError as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
-    assert controller.dispatcher is not None
-    inner = controller.dispatcher.read(
-        bytes(envelope.request_data),
-        listener=request.listener,
-        client_host=host,
-        principal=principal,
-    )
-    if inner.header.request_api_key not in forwardable_keys():
+    frame = bytes(envelope.request_data)
+    # What may not be passed on is refused as such, whether it is served here or not.
+    if _key_of(frame) not in forwardable_keys():
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
-    return inner
+    assert controller.dispatcher is not None
+    return controller.dispatcher.read(
+        frame, listener=request.listener, client_host=host, principal=principal
+    )
+
+
+def _key_of(frame: bytes) -> int:
+    """Return the API key of a request; CloseConnectionError where there is no header."""
+    try:
+        header, _ = decode_request_header(frame)
+    except WireError as error:
+        raise CloseConnectionError(f"no request header: {error}") from error
+    return header.request_api_key
 
 
 async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Answer:
