@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from kvorum.node.connection_limits import raise_descriptor_limit
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.garbage import bound_pauses
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Result = TypeVar("Result")
@@ -34,6 +35,7 @@ class Runnable(Protocol):
 def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` in a new event loop: uvloop's where it is installed."""
     raise_descriptor_limit()
+    bound_pauses()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
 
