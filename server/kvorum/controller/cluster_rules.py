@@ -26,6 +26,7 @@ class ClusterRules:
         self._layers = broker_layers(
             image.configs, node_id=settings.node_id, static=settings.static_configs
         )
+        self._common_values: dict[str, str | None] = {}
 
     def default_directory(self, broker_id: int) -> bytes:
         """Return the directory that a new replica on the broker starts out with."""
@@ -38,17 +39,21 @@ class ClusterRules:
 
     def min_insync_replicas(self, topic: TopicImage) -> int:
         """Return min.insync.replicas of the topic, never more than it has replicas."""
-        value = effective_topic_config(
-            MIN_INSYNC_REPLICAS, self.image.configs.of_topic(topic.name), self._layers
-        ).value
+        value = self._config(MIN_INSYNC_REPLICAS, topic.name)
         return min(int(value or 1), len(topic.partitions[0].replicas))
 
     def is_unclean_election_enabled(self, topic_name: str) -> bool:
         """Tell whether the topic would rather lose data than be without a leader."""
-        value = effective_topic_config(
-            UNCLEAN_LEADER_ELECTION, self.image.configs.of_topic(topic_name), self._layers
-        ).value
-        return (value or "").lower() == "true"
+        return (self._config(UNCLEAN_LEADER_ELECTION, topic_name) or "").lower() == "true"
+
+    def _config(self, key: str, topic_name: str) -> str | None:
+        own = self.image.configs.of_topic(topic_name)
+        if own:
+            return effective_topic_config(key, own, self._layers).value
+        # Most topics have no values of their own, and a broker's going asks about all of them.
+        if key not in self._common_values:
+            self._common_values[key] = effective_topic_config(key, own, self._layers).value
+        return self._common_values[key]
 
     def change(
         self,

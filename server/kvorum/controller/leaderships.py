@@ -2,55 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Protocol
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import NO_LEADER
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
 NOBODY = -1
 
 PartitionOfTopic = tuple[TopicImage, int]
+Decision = tuple[PartitionChangeRecord, int] | None
+KINDS_MAX = 10_000
+"""How many decisions are kept for partitions alike."""
+
+
+class Decide(Protocol):
+    """Decides on one partition."""
+
+    def __call__(self, topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
+        """Return the record of the change with its version, None where nothing changes."""
+        ...
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:
     """Tell whether the broker leads a partition."""
-    return any(
-        partition.leader == broker_id
-        for topic in image.topics.by_id.values()
-        for partition in topic.partitions.values()
-    )
+    return image.topics.counts.of_broker(broker_id).led > 0
 
 
 def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Iterator[PartitionOfTopic]:
     """Yield the partitions whose ISR the broker is in, by topic name and index."""
-    for topic, index, partition in image.topics.all_partitions():
-        if broker_id in partition.isr:
-            yield topic, index
+    return _found(
+        image,
+        lambda topic: [
+            index for index, partition in topic.partitions.in_order() if broker_id in partition.isr
+        ],
+        count=image.topics.counts.of_broker(broker_id).in_sync,
+    )
 
 
 def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Iterator[PartitionOfTopic]:
     """Yield the partitions whose eligible leaders the broker is among."""
-    for topic, index, partition in image.topics.all_partitions():
-        if broker_id in partition.elr:
-            yield topic, index
+    return _found(
+        image,
+        lambda topic: [
+            index for index, partition in topic.partitions.in_order() if broker_id in partition.elr
+        ],
+        count=image.topics.counts.of_broker(broker_id).eligible,
+    )
 
 
 def partitions_in_directory(
     image: MetadataImage, directory_id: bytes
 ) -> Iterator[PartitionOfTopic]:
     """Yield the partitions that have a replica in the log directory."""
-    for topic, index, partition in image.topics.all_partitions():
-        if directory_id in partition.directories:
-            yield topic, index
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if directory_id in partition.directories
+        ],
+        count=image.topics.counts.all,
+    )
 
 
 def partitions_without_leader(image: MetadataImage) -> Iterator[PartitionOfTopic]:
     """Yield the partitions that nobody leads."""
-    for topic, index, partition in image.topics.all_partitions():
-        if not partition.has_leader:
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if partition.leader == NO_LEADER
+        ],
+        count=image.topics.counts.leaderless,
+    )
+
+
+def partitions_without_preferred_leader(image: MetadataImage) -> Iterator[PartitionOfTopic]:
+    """Yield the partitions that their first replica does not lead."""
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if not partition.has_preferred_leader
+        ],
+        count=image.topics.counts.not_preferred,
+    )
+
+
+def _found(
+    image: MetadataImage, indexes_in: Callable[[TopicImage], list[int]], *, count: int
+) -> Iterator[PartitionOfTopic]:
+    """Yield what `indexes_in` finds in each topic, by topic name and index.
+
+    There are `count` such partitions or fewer: the search ends with the last of them, and does
+    not even begin where there is none. Only the topics with finds are put into order.
+    """
+    left = count
+    finds: list[tuple[str, TopicImage, list[int]]] = []
+    topics = iter(image.topics.by_id.values())
+    while left and (topic := next(topics, None)) is not None:
+        indexes = indexes_in(topic)
+        if indexes:
+            left -= len(indexes)
+            finds.append((topic.name, topic, indexes))
+    finds.sort(key=itemgetter(0))
+    for _, topic, indexes in finds:
+        for index in indexes:
             yield topic, index
 
 
@@ -70,13 +136,54 @@ def leader_and_isr_changes(
             broker_id == broker_to_add or rules.image.cluster.is_broker_active(broker_id)
         )
 
-    for topic, index in partitions:
+    def changed(topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
         change = rules.change(topic, index, may_lead)
-        if rules.is_unclean_election_enabled(topic.name):
+        if is_unclean_enabled:
             change.election = Election.UNCLEAN
         if broker_with_unclean_shutdown != NOBODY:
             change.unclean_shutdown_replicas = (broker_with_unclean_shutdown,)
         change.isr = tuple(replica for replica in change.isr if replica not in gone)
-        record = change.record()
-        if record is not None:
-            yield record
+        return change.record()
+
+    return _decided_by_kind(rules, partitions, changed)
+
+
+def _decided_by_kind(
+    rules: ClusterRules, partitions: Iterable[PartitionOfTopic], decide: Decide
+) -> Iterator[RecordAndVersion]:
+    """Yield what `decide` decides, asking it once for partitions that are alike.
+
+    Alike are partitions that are equal, of topics whose configurations say the same.
+    """
+    decided: dict[object, Decision] = {}
+    for topic, index in partitions:
+        is_unclean_enabled = rules.is_unclean_election_enabled(topic.name)
+        kind = (topic.partitions[index], is_unclean_enabled, rules.min_insync_replicas(topic))
+        if kind in decided:
+            decision = _of_partition(decided[kind], topic.id, index)
+        else:
+            decision = decide(topic, index, is_unclean_enabled=is_unclean_enabled)
+            if len(decided) < KINDS_MAX:
+                decided[kind] = decision
+        if decision is not None:
+            yield decision
+
+
+def _of_partition(decision: Decision, topic_id: bytes, index: int) -> Decision:
+    """Return what was decided on one partition as a decision on another."""
+    if decision is None:
+        return None
+    record, version = decision
+    return PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=record.isr,
+        leader=record.leader,
+        replicas=record.replicas,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        eligible_leader_replicas=record.eligible_leader_replicas,
+        last_known_elr=record.last_known_elr,
+    ), version

@@ -15,7 +15,6 @@ from kvorum.metadata.partition import (
     RECOVERING,
     PartitionRegistration,
 )
-from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
 
@@ -61,7 +60,7 @@ class PartitionChange:
         self.election = Election.ONLINE
         self.unclean_shutdown_replicas: tuple[int, ...] = ()
 
-    def record(self) -> RecordAndVersion | None:
+    def record(self) -> tuple[PartitionChangeRecord, int] | None:
         """Return the record and its version, None where nothing changes.
 
         The order of the steps matters: each sees what the ones before it decided.

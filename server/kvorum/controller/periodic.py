@@ -5,7 +5,10 @@ from __future__ import annotations
 from kvorum.controller.broker_changes import fence_broker
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.leaderships import partitions_without_leader
+from kvorum.controller.leaderships import (
+    partitions_without_leader,
+    partitions_without_preferred_leader,
+)
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.sessions import NOTHING_READ
 from kvorum.controller.settings import ControllerContext
@@ -49,11 +52,9 @@ def elect_preferred_leaders(
     rules = ClusterRules(image, context.settings)
     limit = context.settings.elections_per_run_max
     records: list[RecordAndVersion] = []
-    for topic, index, partition in image.topics.all_partitions():
+    for topic, index in partitions_without_preferred_leader(image):
         if len(records) >= limit:
             break
-        if partition.has_preferred_leader:
-            continue
         change = rules.change(topic, index)
         change.election = Election.PREFERRED
         record = change.record()

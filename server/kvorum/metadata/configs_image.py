@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
+from typing import Final
 
 from immutables import Map
 
@@ -30,6 +31,8 @@ class ResourceType(IntEnum):
 ConfigResource = tuple[int, str]
 """Resource type and name; the name of the whole cluster's brokers is empty."""
 
+_NO_VALUES: Final = Map[str, str]()
+
 CLUSTER_RESOURCE: ConfigResource = (ResourceType.BROKER, "")
 
 
@@ -43,8 +46,7 @@ class ConfigsImage:
 
     def of(self, resource_type: int, name: str) -> Map[str, str]:
         """Return the dynamic values of a resource, an empty map where it has none."""
-        found = self.resources.get((resource_type, name))
-        return Map[str, str]() if found is None else found
+        return self.resources.get((resource_type, name), _NO_VALUES)
 
     def of_cluster(self) -> Map[str, str]:
         """Return the dynamic values that hold for all brokers."""
