@@ -22,6 +22,9 @@ def main() -> None:
         default="0,10000",
         help="of controller: sizes to measure, with commas between (default: 0,10000)",
     )
+    parser.add_argument(
+        "--brokers", type=int, default=12, help="controller: how many are played (default: 12)"
+    )
     parser.add_argument("--alone", action="store_true", help="controller: sizes without Kafka")
     parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
     arguments = parser.parse_args()
@@ -40,6 +43,7 @@ def main() -> None:
     if arguments.part in (None, "controller"):
         rows += controller.rows(
             [int(size) for size in arguments.partitions.split(",") if size],
+            brokers=arguments.brokers,
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         )

@@ -12,12 +12,16 @@ RESTARTS = 3
 KILLS = 5
 
 
-def rows(sizes: Sequence[int], *, with_peer: bool, heap_gib: int) -> list[Row]:
+def rows(sizes: Sequence[int], *, brokers: int, with_peer: bool, heap_gib: int) -> list[Row]:
     """Measure at each of `sizes` partitions; without the peer, our program stands in for it."""
     programs = [kvorum(), kafka(heap_gib=heap_gib)] if with_peer else [kvorum()]
     found: list[Row] = []
     for partitions in sizes:
-        found += controller_quorum.rows(programs, partitions=partitions, kills=KILLS)
+        found += controller_quorum.rows(
+            programs, partitions=partitions, brokers=brokers, kills=KILLS
+        )
         if partitions:
-            found += controller_restarts.rows(programs, partitions=partitions, restarts=RESTARTS)
+            found += controller_restarts.rows(
+                programs, partitions=partitions, brokers=brokers, restarts=RESTARTS
+            )
     return found

@@ -17,11 +17,11 @@ from benchmarks.quorum_processes import Program
 from benchmarks.report import Row
 
 
-def rows(programs: Sequence[Program], *, partitions: int, kills: int) -> list[Row]:
+def rows(programs: Sequence[Program], *, partitions: int, brokers: int, kills: int) -> list[Row]:
     """Fill a quorum of each program, have it make topics, and kill its leader so many times."""
     label = f"{partitions:,} partitions"
     with ExitStack() as resources:
-        quorums = [FilledQuorum(program, resources, count=3) for program in programs]
+        quorums = [FilledQuorum(each, resources, count=3, brokers=brokers) for each in programs]
         for quorum in quorums:
             quorum.fill(partitions)
         return [

@@ -1,10 +1,10 @@
 """Restarts and memory of a lone controller with many partitions, ours beside real Kafka.
 
-The partitions are made by real requests, ten a topic, each on three brokers that are played. The
-controller is stopped and started, the clock running until it acknowledges a new topic: once with
-everything in the log, once out of a snapshot. Memory is what it holds then, less what it holds with
-no partitions: of ours all that is resident, of Kafka what is left in the heap after a collection.
-The programs take turns.
+The partitions are made by real requests, ten a topic, each on three of the brokers that are played.
+The controller is stopped and started, the clock running until it acknowledges a new topic: once
+with everything in the log, once out of a snapshot. Memory is what it holds then, less what it holds
+with no partitions: of ours all that is resident, of Kafka what is left in the heap after a
+collection. The programs take turns.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Found:
     from_snapshot: list[Restart] = field(default_factory=list[Restart])
 
 
-def rows(programs: Sequence[Program], *, partitions: int, restarts: int) -> list[Row]:
+def rows(programs: Sequence[Program], *, partitions: int, brokers: int, restarts: int) -> list[Row]:
     """Fill a controller of each program, and start each so many times; medians."""
     found = [Found() for _ in programs]
     with ExitStack() as resources:
-        nodes = [FilledQuorum(program, resources, count=1) for program in programs]
+        nodes = [FilledQuorum(each, resources, count=1, brokers=brokers) for each in programs]
         _measure(nodes, found, partitions=partitions, restarts=restarts)
     ours, theirs = found[0], found[-1]
     label, peer = f"{partitions:,} partitions", programs[-1].name

@@ -35,14 +35,14 @@ class Restart:
 class FilledQuorum:
     """A running quorum whose brokers are played, and which can be filled with partitions."""
 
-    def __init__(self, program: Program, resources: ExitStack, *, count: int) -> None:
+    def __init__(self, program: Program, resources: ExitStack, *, count: int, brokers: int) -> None:
         self.program = program
         folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
         self.quorum = resources.enter_context(QuorumProcesses(program, folder, count=count))
         self._client = ControllerClient("growth")
         resources.callback(self._client.close)
         self.settle()
-        resources.enter_context(PlayedBrokers(self.quorum, count=SHAPE.replication_factor))
+        resources.enter_context(PlayedBrokers(self.quorum, count=brokers))
 
     def settle(self) -> int:
         """Wait until all nodes follow the leader and have nothing left to do; return its id."""
