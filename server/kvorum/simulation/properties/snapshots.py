@@ -50,6 +50,8 @@ class SnapshotFacts:
         self._checks = checks
         self._shared = shared
         self._contents: dict[OffsetAndEpoch, SnapshotContent] = {}
+        # Made where the log is damaged: others may get them before what they hold is known here.
+        self._unwitnessed: set[OffsetAndEpoch] = set()
 
     def check(self, memory: NodeMemory) -> bool:
         """Look at the node's snapshots if they are others than before; tell whether they are."""
@@ -86,6 +88,9 @@ class SnapshotFacts:
         told = f"{memory.name}'s snapshot {offset}-{epoch}"
         if memory.is_log_damaged:
             # What such a node has committed cannot be seen from outside.
+            self._unwitnessed.add(snapshot_id)
+            return
+        if offset > committed and snapshot_id in self._unwitnessed:
             return
         self._checks.demand(
             P9, f"{told} is above {committed}, what is committed", holds=offset <= committed
