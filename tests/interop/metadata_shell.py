@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ def tree_text(image: MetadataImage, provenance: Provenance) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def without_provenance(tree: str) -> list[str]:
+    """Return what ``tree /`` prints apart from where in the log an image stands."""
+    return [line for line in tree.splitlines() if not line.lstrip().startswith("offset ")]
+
+
 def find_text(image: MetadataImage, provenance: Provenance) -> str:
     """Return what ``find /`` has to print, up to its complaint if there is one."""
     lines: list[str] = []
@@ -91,10 +97,12 @@ def find_text(image: MetadataImage, provenance: Provenance) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def load(data: bytes) -> tuple[MetadataImage, Provenance]:
-    """Return the image after all the batches of a file, and its provenance as a reader has it."""
+def load(data: bytes, *, end_offset: float = math.inf) -> tuple[MetadataImage, Provenance]:
+    """Return the image after all batches before an offset, and its provenance for a reader."""
     image, provenance = MetadataImage(), NOTHING_READ
     for batch in read_batches(data):
+        if batch.base_offset >= end_offset:
+            break
         if batch.is_control:
             continue
         was_open = image.transaction is not None

@@ -10,7 +10,14 @@ import pytest
 from tests.golden_data import metadata_directories
 from tests.interop.every_record import every_batch, log_of
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.metadata_shell import Shell, has_records, history, load, prefixes
+from tests.interop.metadata_shell import (
+    Shell,
+    has_records,
+    history,
+    load,
+    prefixes,
+    without_provenance,
+)
 from tests.interop.random_log import RandomLog
 from tests.unit.cli_dump.dump import dump
 
@@ -97,10 +104,6 @@ def test_a_snapshot_says_what_the_log_said(shell: Shell) -> None:
     snapshot = snapshot_of(image)
     from_log, from_snapshot = shell.check(log), shell.check(snapshot)
     assert without_provenance(from_snapshot) == without_provenance(from_log)
-
-
-def without_provenance(tree: str) -> list[str]:
-    return [line for line in tree.splitlines() if not line.lstrip().startswith("offset ")]
 
 
 def test_both_are_dumped_by_the_real_tool(

@@ -19,8 +19,16 @@ from tests.interop.broker_cluster import KILLED_BY_SIGTERM, BrokerCluster
 from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.metadata_shell import Shell, has_records, history, records_of
+from tests.interop.metadata_shell import (
+    Shell,
+    history,
+    load,
+    records_of,
+    tree_text,
+    without_provenance,
+)
 from tests.interop.traffic import Traffic, read_all
+from tests.unit.metadata.golden_logs import snapshots
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -151,16 +159,27 @@ def test_a_broker_leaves_in_a_controlled_way(cluster: BrokerCluster) -> None:
     leaving = cluster.brokers[FIRST]
     with traffic_to(cluster, "controlled") as traffic:
         traffic.wait_for_acknowledged(20)
+        offset = cluster.metadata_batches()[-1].last_offset
         assert leaving.stop() == KILLED_BY_SIGTERM
-        found = cluster.partitions("controlled")
-        assert {partition.leader for partition in found.values()} == {SECOND}
         assert "The controller has asked us to exit controlled shutdown" in leaving.log_text
+        assert steps_of_leaving(falls_after(cluster, offset)) == ["granted", "led away", "fenced"]
         traffic.wait_for_acknowledged(50)
         leaving.start()
         cluster.wait_for_brokers(FIRST, SECOND)
         cluster.wait_for_partitions("controlled", leaders={SECOND}, isr=BOTH)
         elect_preferred_leaders(cluster, "controlled")
     traffic.check()
+
+
+def steps_of_leaving(records: Sequence[Message]) -> list[str]:
+    """Return how a broker left, each kind of step when it came first."""
+    steps: list[str] = []
+    for record in records:
+        if isinstance(record, PartitionChangeRecord) and record.leader == SECOND:
+            steps.append("led away")
+        if isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id == FIRST:
+            steps.append("granted" if record.in_controlled_shutdown == 1 else "fenced")
+    return list(dict.fromkeys(steps))
 
 
 def test_who_comes_back_after_a_crash_may_not_lead(cluster: BrokerCluster) -> None:
@@ -277,16 +296,15 @@ def test_all_nodes_hold_the_same_log(stopped: BrokerCluster) -> None:
 def test_kafkas_tools_read_every_file(stopped: BrokerCluster, tmp_path: Path) -> None:
     shell = Shell(stopped.tools, tmp_path)
     for directory in stopped.metadata_directories().values():
-        snapshots = [
-            file
-            for file in sorted(directory.glob("*.checkpoint"))
-            if has_records(file.read_bytes())
-        ]
-        assert snapshots
-        for file in snapshots:
-            shell.check(file.read_bytes(), file)
-        shell.check(history(directory), directory)
-        for file in (*snapshots, *directory.glob("*.log")):
+        log = history(directory)
+        shell.check(log, directory)
+        written = snapshots(directory)
+        assert written
+        for end, file in written.items():
+            said = shell.check(file.read_bytes(), file)
+            expected = tree_text(*load(log, end_offset=end))
+            assert without_provenance(said) == without_provenance(expected), file
+        for file in (*written.values(), *directory.glob("*.log")):
             options = ("--cluster-metadata-decoder", "--files", str(file))
             dumped = stopped.tools.run("kafka-dump-log", *options)
             assert (dumped.exit_code, dumped.stderr) == (0, "")
