@@ -217,7 +217,9 @@ def test_clients_that_misbehave_do_not_keep_others_out(
             client.sendall([b"", b"GET /metr", b"\x16\x03\x01", b"\x00" * 6_000][number % 4])
         wait_until_ready(address_of(process))
         create(node.broker, "while-held")
-        assert scrape(address_of(process)).value(f"{CONTROLLER}GlobalTopicCount") == 1
+        page = scrape(address_of(process))
+        names = ("GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount")
+        assert [page.value(f"{CONTROLLER}{name}") for name in names] == [1, 1, 0]
         assert "Traceback" not in "\n".join(process.lines())
 
 

@@ -9,23 +9,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Protocol
 
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta, MapDelta
 from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.raft import RaftNode
 from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.uuid_text import uuid_to_text
 
 _log = logging.getLogger(__name__)
 
 
+class Replica(Protocol):
+    """What is asked of the replica of the log."""
+
+    @property
+    def records_behind(self) -> int | None:
+        """How much that is committed was not handed over; None where that cannot be told."""
+        ...
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as of the log's end."""
+        ...
+
+
 class MetadataEvents:
     """Listens to a loader, once it has caught up with its log."""
 
-    def __init__(self, loader: MetadataLoader, raft: RaftNode) -> None:
+    def __init__(self, loader: MetadataLoader, raft: Replica) -> None:
         self._loader = loader
         self._raft = raft
         self._last: MetadataImage | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
 
 from kvorum.node.broker_part import BrokerPart
@@ -16,7 +16,6 @@ from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_request import HttpAnswer, HttpRequest
 from kvorum.node.metrics.http_server import Answerer, HttpServer
 from kvorum.node.metrics.names import Reading
-from kvorum.node.metrics.partition_counts import PartitionCounter
 from kvorum.node.metrics.readings import (
     batch_readings,
     loader_readings,
@@ -47,7 +46,6 @@ class MetricsPart:
         self.broker: BrokerPart | None = None
         self.keeper: SnapshotKeeper | None = None
         self._core = core
-        self._counter = PartitionCounter(core.clock.monotonic_ms)
         self._server = HttpServer(
             {
                 "/metrics": _metrics_answerer(self.readings),
@@ -68,12 +66,9 @@ class MetricsPart:
         """Answer no more."""
         await self._server.stop()
 
-    async def readings(self) -> list[Reading]:
+    def readings(self) -> list[Reading]:
         """Return the value of everything that can be measured of this node now."""
         core = self._core
-        topics = core.loader.published.topics
-        # May take several turns of the loop; everything else is of one moment.
-        counts = await self._counter.count(topics) if self.controller is not None else None
         now_ms = core.clock.monotonic_ms()
         readings = [
             *raft_readings(core.raft, now_ms),
@@ -83,8 +78,8 @@ class MetricsPart:
         ]
         if self.keeper is not None:
             readings.extend(snapshot_readings(core, self.keeper))
-        if self.controller is not None and counts is not None:
-            readings.extend(controller_readings(core, self.controller, counts))
+        if self.controller is not None:
+            readings.extend(controller_readings(core, self.controller))
         if self.broker is not None:
             readings.extend(batch_readings(core.loader))
             readings.extend(broker_readings(core, self.broker))
@@ -111,7 +106,7 @@ class MetricsPart:
         return HttpAnswer(status, f"{json.dumps(said)}\n".encode(), JSON_TYPE)
 
 
-def _metrics_answerer(readings: Callable[[], Awaitable[list[Reading]]]) -> Answerer:
+def _metrics_answerer(readings: Callable[[], list[Reading]]) -> Answerer:
     """Return what answers a scrape; raises NodeStartError without the Prometheus client."""
     try:
         # A third of a start's imports, for those only who have it looked at.
@@ -124,7 +119,7 @@ def _metrics_answerer(readings: Callable[[], Awaitable[list[Reading]]]) -> Answe
     exposition = Exposition()
 
     async def answer(request: HttpRequest) -> HttpAnswer:
-        body, content_type = exposition.render(await readings(), request.accept)
+        body, content_type = exposition.render(readings(), request.accept)
         return HttpAnswer(HTTPStatus.OK, body, content_type)
 
     return answer

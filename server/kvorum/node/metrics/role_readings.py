@@ -11,7 +11,6 @@ from kvorum.node.controller_shell import ControllerShell
 from kvorum.node.core import NodeCore
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.names import Reading
-from kvorum.node.metrics.partition_counts import PartitionCounts
 from kvorum.node.metrics.readings import connection_readings
 from kvorum.node.snapshot_keeper import SnapshotKeeper
 
@@ -19,17 +18,15 @@ FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
 NO_TIMESTAMP = -1
 
 
-def controller_readings(
-    core: NodeCore, part: ControllerPart, counts: PartitionCounts
-) -> Iterator[Reading]:
+def controller_readings(core: NodeCore, part: ControllerPart) -> Iterator[Reading]:
     """Yield what a controller measures; most of it also where it is not the active one."""
     image = core.loader.published
-    group = catalogue.KAFKA_CONTROLLER
+    counts, group = image.topics.counts, catalogue.KAFKA_CONTROLLER
     yield group.reading("ActiveControllerCount", int(part.is_active))
     yield group.reading("GlobalTopicCount", len(image.topics.by_id))
-    yield group.reading("GlobalPartitionCount", counts.partitions)
-    yield group.reading("OfflinePartitionsCount", counts.offline)
-    yield group.reading("PreferredReplicaImbalanceCount", counts.imbalanced)
+    yield group.reading("GlobalPartitionCount", counts.all)
+    yield group.reading("OfflinePartitionsCount", counts.leaderless)
+    yield group.reading("PreferredReplicaImbalanceCount", counts.not_preferred)
     yield group.reading("IgnoredStaticVoters", _ignored_static_voters(core))
     yield from _broker_counts(image.cluster)
     yield from _offsets(core, part.shell)

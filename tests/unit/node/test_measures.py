@@ -1,0 +1,240 @@
+"""What is collected while replica, loader and controller work, and when history ends."""
+
+import logging
+import math
+from dataclasses import dataclass
+
+import pytest
+from tests.unit.node.test_metadata_loader import batch
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.controller_measures import ControllerMeasures
+from kvorum.node.loader_measures import ElectionCounts
+from kvorum.node.metadata_events import MetadataEvents
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft.measures import RaftMeasures
+from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.roles import Follower, Leader, Prospective, Role, Unattached
+from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.votes import VoteTally
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.primitives import Message
+
+TOPIC_ID = bytes(15) + b"\x09"
+VOTERS = [Voter(ReplicaKey(node_id, bytes([node_id]) * 16), ()) for node_id in (1, 2, 3)]
+
+
+def leader(epoch: int) -> Leader:
+    return Leader(
+        epoch,
+        own_key=VOTERS[0].key,
+        own_endpoints=(),
+        epoch_start_offset=0,
+        granting_ids=(),
+        check_quorum_deadline=0,
+    )
+
+
+def prospective() -> Prospective:
+    return Prospective(1, tally=VoteTally((1, 2, 3), own_id=1), election_deadline=0)
+
+
+def test_the_time_to_commit_is_shared_by_the_records_of_a_batch() -> None:
+    measures = RaftMeasures(0)
+    measures.took_role(leader(1), now_ms=0)
+    measures.appended(10, end_offset=10, now_ms=100)
+    measures.appended(1, end_offset=11, now_ms=110)
+    measures.committed(9, now_ms=115)
+    assert math.isnan(measures.commit_latency_ms.average(115))
+    measures.committed(11, now_ms=120)
+    # 20 ms for ten records, 10 ms for one: as Kafka has it.
+    assert measures.commit_latency_ms.maximum(120) == 10
+    assert measures.commit_latency_ms.average(120) == 6
+
+
+def test_what_a_leader_did_not_commit_is_nobodys_latency() -> None:
+    measures = RaftMeasures(0)
+    measures.took_role(leader(1), now_ms=0)
+    measures.appended(1, end_offset=1, now_ms=0)
+    measures.took_role(Unattached(2, leader_id=None, election_deadline=0), now_ms=50)
+    measures.took_role(leader(3), now_ms=60)
+    measures.committed(5, now_ms=70)
+    assert math.isnan(measures.commit_latency_ms.average(70))
+
+
+def test_an_election_takes_from_the_last_attempt_to_the_leader() -> None:
+    measures = RaftMeasures(0)
+    looking = prospective()
+    measures.took_role(looking, now_ms=100)
+    measures.took_role(looking, now_ms=130)
+    assert math.isnan(measures.election_latency_ms.average(130))
+    measures.took_role(leader(2), now_ms=150)
+    measures.took_role(leader(3), now_ms=500)
+    assert measures.election_latency_ms.maximum(500) == 50
+    assert measures.election_latency_ms.average(500) == 50
+
+
+def change(
+    *, leader_id: int = -2, recovery: int = -1, eligible: list[int] | None = None
+) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        leader=leader_id,
+        leader_recovery_state=recovery,
+        eligible_leader_replicas=eligible,
+    )
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    """One partition on brokers 1 to 3; 2 is eligible, 3 is not."""
+    partition = PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        replicas=[1, 2, 3],
+        isr=[1],
+        leader=1,
+        directories=[bytes(16)] * 3,
+        eligible_leader_replicas=[2],
+    )
+    topic = TopicRecord(name="a", topic_id=TOPIC_ID)
+    return MetadataImage().apply_all([(topic, 0, 0), (partition, 2, 1)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "unclean", "from_elr"),
+    [
+        ([change(leader_id=1)], 0, 0),
+        ([change(leader_id=-1)], 0, 0),
+        ([change(leader_id=2)], 0, 1),
+        ([change(leader_id=3, recovery=1)], 1, 0),
+        ([change(recovery=0)], 0, 0),
+        ([change(eligible=[]), change(leader_id=2)], 0, 0),
+        ([change(eligible=[2, 3]), change(leader_id=3)], 0, 1),
+    ],
+)
+def test_elections_from_outside_the_isr_are_counted_as_in_kafka(
+    image: MetadataImage, changes: list[PartitionChangeRecord], unclean: int, from_elr: int
+) -> None:
+    counts = ElectionCounts()
+    records = [(record, 2, 2 + number) for number, record in enumerate(changes)]
+    assert list(counts.watch(image, iter(records))) == records
+    assert (counts.unclean, counts.from_elr) == (unclean, from_elr)
+
+
+def test_a_controller_that_works_half_the_time_is_idle_the_other_half() -> None:
+    measures = ControllerMeasures(0)
+    assert measures.idle_ratio(0) == 1
+    for second in range(40):
+        measures.processed(started_ms=second * 1000, ended_ms=second * 1000 + 500)
+    assert measures.idle_ratio(40_000) == pytest.approx(0.5)
+    assert measures.operation_count == 40
+    assert measures.processing_ms.distribution().total == 20_000
+
+
+@dataclass
+class PlayedReplica:
+    """What the events ask of a replica."""
+
+    records_behind: int | None
+    voters: VoterSet
+
+
+@dataclass
+class Clock:
+    """A clock that is set."""
+
+    now_ms: float = 0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+def broker(broker_id: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker_id, broker_epoch=broker_id, incarnation_id=bytes([broker_id]) * 16
+    )
+
+
+def unclean() -> list[Message]:
+    partition = PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[1], isr=[1], leader=1)
+    return [
+        TopicRecord(name="a", topic_id=TOPIC_ID),
+        partition,
+        change(leader_id=1, recovery=1),
+    ]
+
+
+def test_what_was_in_the_log_before_is_summed_up_and_no_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    raft = PlayedReplica(None, VoterSet.of(VOTERS))
+    loader = MetadataLoader(Clock())
+    MetadataEvents(loader, raft)
+    loader.commit([batch(0, FeatureLevelRecord(name="metadata.version", feature_level=30))])
+    loader.commit([batch(1, broker(1))])
+    raft.records_behind = 5
+    loader.commit([batch(2 + number, record) for number, record in enumerate(unclean())])
+    assert loader.measures.elections.unclean == 1
+    assert caplog.messages == []
+    raft.records_behind = 0
+    loader.commit([batch(5, broker(2))])
+    (line,) = caplog.messages
+    assert line == (
+        "All committed metadata is known here offset=5 voters=1,2,3 brokers=2 fenced=2 topics=1 "
+        "metadata_version=30"
+    )
+    assert loader.measures.elections.unclean == 0
+    # Once it has caught up it tells everything, also where a moment's news is still to come.
+    raft.records_behind = 3
+    caplog.clear()
+    loader.commit([batch(6, broker(3))])
+    (line,) = caplog.messages
+    assert line.startswith("A broker has registered broker=3 epoch=3")
+
+
+def test_voters_that_come_and_go_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    raft = PlayedReplica(0, VoterSet.of(VOTERS[:2]))
+    loader = MetadataLoader(Clock())
+    MetadataEvents(loader, raft)
+    loader.commit([batch(0, broker(1))])
+    caplog.clear()
+    raft.voters = VoterSet.of(VOTERS[:2])
+    loader.commit([batch(1, change_of_nothing())])
+    assert caplog.messages == []
+    raft.voters = VoterSet.of(VOTERS[1:])
+    loader.commit([batch(2, change_of_nothing())])
+    assert caplog.messages == ["The voters of the quorum have changed voters=2,3 added=3 removed=1"]
+
+
+def change_of_nothing() -> Message:
+    return FeatureLevelRecord(name="kraft.version", feature_level=1)
+
+
+def test_the_loader_counts_batches_and_their_records() -> None:
+    clock = Clock()
+    loader = MetadataLoader(clock)
+    loader.commit([batch(0, broker(1)), batch(1, broker(2))])
+    assert loader.measures.batch_sizes.distribution().count == 2
+    assert loader.measures.batch_sizes.distribution().total == 2
+    assert loader.measures.idle_ratio(clock.now_ms) == 1
+    assert set(loader.published.cluster.brokers) == {1, 2}
+
+
+def test_a_role_is_noted_once() -> None:
+    measures = RaftMeasures(0)
+    roles: list[Role] = [prospective()]
+    roles.append(Follower(1, leader_id=2, leader_endpoints=(), fetch_deadline=0))
+    for role in roles * 2:
+        measures.took_role(role, now_ms=10)
+    assert measures.election_latency_ms.average(10) == 0
