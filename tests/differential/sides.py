@@ -60,6 +60,7 @@ class Side:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._client: RawClient | None = None
+        self._source_host = ""
 
     @property
     def address(self) -> str:
@@ -158,10 +159,17 @@ class Side:
             process.kill()
             process.wait()
 
+    def connect_from(self, source_host: str) -> None:
+        """Go on by a new connection, from another address of this machine."""
+        self._source_host = source_host
+        if self._client is not None:
+            self._client.socket.close()
+            self._client = None
+
     def send(self, step: Step) -> Body:
         """Send the request of a step and return its body with this side's values in it."""
         if self._client is None:
-            self._client = RawClient(self.address)
+            self._client = RawClient(self.address, source_host=self._source_host)
         body: Body = self.view.resolve(step.body)
         request = message_of(request_class(step.key), body, step.version)
         if isinstance(step, UserStep):

@@ -13,11 +13,13 @@ Response = TypeVar("Response", bound=Message)
 
 
 class RawClient:
-    """One connection; `address` is ``host:port``."""
+    """One connection; `address` is ``host:port``, `source_host` the own address if it matters."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, source_host: str = "") -> None:
         host, _, port = address.partition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS)
+        self.socket = socket.create_connection(
+            (host, int(port)), timeout=TIMEOUT_SECONDS, source_address=(source_host, 0)
+        )
         self._correlation_id = 0
 
     def __enter__(self) -> Self:
