@@ -36,7 +36,19 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 
 METADATA_VERSION = 30
 BROKERS = range(6)
-NAMES = ("a", "b.c", "d_e", "-", "é", "\N{GRINNING FACE}", "x" * 40, "(y)", "z\\")
+# The last two come in another order as UTF-16 than as code points.
+NAMES = (
+    "a",
+    "b.c",
+    "d_e",
+    "-",
+    "é",
+    "x" * 40,
+    "(y)",
+    "z\\",
+    "\N{FULLWIDTH TILDE}",
+    "\N{GRINNING FACE}",
+)
 BATCH_RECORDS_MAX = 12
 
 
