@@ -8,6 +8,7 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.primitives import Message
 
 FRAME_VERSION = 1
+SHORT_HEADER_BYTES = 3
 INT16_MAX = 0x7FFF
 # Three groups of seven bits hold every int16; Kafka's readers accept up to five groups.
 UNSIGNED_VARINT_BYTES_MAX = 5
@@ -32,13 +33,7 @@ def decode_record(value: bytes | memoryview) -> tuple[Message, int]:
     Raises `MetadataParseError` for another frame version, an unknown record type or version, a
     truncated body or trailing bytes.
     """
-    frame_version, offset = decode_header_number(value, 0, "frame version")
-    if frame_version != FRAME_VERSION:
-        raise MetadataParseError(
-            f"unknown frame version {frame_version} (only frame version {FRAME_VERSION} is known)"
-        )
-    key, offset = decode_header_number(value, offset, "type")
-    version, offset = decode_header_number(value, offset, "version")
+    key, version, offset = _decode_header(value)
     message_class = record_type(key)
     if not message_class.MIN_VERSION <= version <= message_class.MAX_VERSION:
         raise MetadataParseError(
@@ -51,6 +46,23 @@ def decode_record(value: bytes | memoryview) -> tuple[Message, int]:
         raise MetadataParseError(
             f"record of type {key} ({message_class.NAME} v{version}): {error}"
         ) from error
+
+
+def _decode_header(value: bytes | memoryview) -> tuple[int, int, int]:
+    """Return type, version and the offset behind them."""
+    if len(value) > SHORT_HEADER_BYTES and value[0] == FRAME_VERSION:
+        # Nearly every record: each number is one byte.
+        key, version = value[1], value[2]
+        if (key | version) < 0x80:
+            return key, version, SHORT_HEADER_BYTES
+    frame_version, offset = decode_header_number(value, 0, "frame version")
+    if frame_version != FRAME_VERSION:
+        raise MetadataParseError(
+            f"unknown frame version {frame_version} (only frame version {FRAME_VERSION} is known)"
+        )
+    key, offset = decode_header_number(value, offset, "type")
+    version, offset = decode_header_number(value, offset, "version")
+    return key, version, offset
 
 
 def encode_unsigned_varint(number: int) -> bytes:

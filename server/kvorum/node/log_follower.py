@@ -9,6 +9,7 @@ from kvorum.node.controller_shell import ControllerShell
 from kvorum.node.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
+from kvorum.node.raft.listener import InPieces
 
 _log = logging.getLogger(__name__)
 
@@ -21,13 +22,13 @@ class LogFollower:
         self._loader = loader
         self._on_failure = on_failure
 
-    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> InPieces:
         """Take the snapshot for everything known."""
-        self._loader.load_snapshot(snapshot)
+        return self._loader.load_in_pieces(snapshot)
 
-    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> InPieces:
         """Fold in what is committed, and let answers go that waited for it."""
-        self._loader.commit(batches)
+        yield from self._loader.commit_in_pieces(batches)
         if self.shell is not None:
             self.shell.committed()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
@@ -16,6 +17,8 @@ from kvorum.node.raft import Clock, CommittedBatch, LoadedSnapshot
 from kvorum.wire.primitives import Message
 
 Subscriber = Callable[[MetadataImage], None]
+PIECE_RECORDS = 2000
+"""How many records are folded in before other work of the event loop gets its turn: some 20 ms."""
 _log = logging.getLogger(__name__)
 
 
@@ -60,10 +63,17 @@ class MetadataLoader:
 
     def load_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Replace the image by the one a snapshot holds; raises `MetadataError`."""
+        for _ in self.load_in_pieces(snapshot):
+            pass
+
+    def load_in_pieces(self, snapshot: LoadedSnapshot) -> Iterator[None]:
+        """Do the same piece by piece; until the last of them, everything stays as it was."""
         last_offset = snapshot.end_offset - 1
         image = MetadataImage()
-        for values in snapshot.values:
-            image = image.apply_all(_decoded(values, last_offset, step=0))
+        records = _decoded(chain.from_iterable(snapshot.values), last_offset, step=0)
+        for first in records:
+            image = image.apply_all(chain((first,), islice(records, PIECE_RECORDS - 1)))
+            yield
         self.image = replace(image, last_offset=last_offset)
         self.last_offset = last_offset
         self.last_epoch = snapshot.epoch
@@ -76,25 +86,42 @@ class MetadataLoader:
 
     def commit(self, batches: Sequence[CommittedBatch]) -> None:
         """Fold committed batches into the image; raises `MetadataError`."""
-        before = self.image
-        for batch in batches:
-            if batch.values:
-                self._fold(batch)
-            self.last_offset = batch.last_offset
-            self.last_epoch = batch.epoch
-            self.last_timestamp_ms = batch.append_timestamp_ms
-            self.bytes_since_snapshot += batch.size_bytes
-        if self.image.features is not before.features:
-            self.features_offset = self.last_offset
-        self._publish()
+        for _ in self.commit_in_pieces(batches):
+            pass
 
-    def _fold(self, batch: CommittedBatch) -> None:
-        started_ms = self._clock.monotonic_ms()
-        records = _decoded(batch.values, batch.base_offset, step=1)
-        self.image = self.image.apply_all(self.measures.elections.watch(self.image, records))
-        self.measures.folded(
-            len(batch.values), started_ms=started_ms, ended_ms=self._clock.monotonic_ms()
-        )
+    def commit_in_pieces(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
+        """Do the same piece by piece; until the last of them, everything stays as it was."""
+        image = self.image
+        folded = 0
+        for batch in batches:
+            started_ms, busy_ms = self._clock.monotonic_ms(), 0.0
+            for first in range(0, len(batch.values), PIECE_RECORDS):
+                piece = batch.values[first : first + PIECE_RECORDS]
+                if folded + len(piece) > PIECE_RECORDS:
+                    yield
+                    folded = 0
+                piece_started_ms = self._clock.monotonic_ms()
+                records = _decoded(piece, batch.base_offset + first, step=1)
+                image = image.apply_all(self.measures.elections.watch(image, records))
+                busy_ms += self._clock.monotonic_ms() - piece_started_ms
+                folded += len(piece)
+            if batch.values:
+                self.measures.folded(
+                    len(batch.values), started_ms=started_ms, ended_ms=started_ms + busy_ms
+                )
+        self._take(image, batches)
+
+    def _take(self, image: MetadataImage, batches: Sequence[CommittedBatch]) -> None:
+        """Make `image`, with all of `batches` in it, the one that counts."""
+        last = batches[-1]
+        self.last_offset = last.last_offset
+        self.last_epoch = last.epoch
+        self.last_timestamp_ms = last.append_timestamp_ms
+        self.bytes_since_snapshot += sum(batch.size_bytes for batch in batches)
+        if image.features is not self.image.features:
+            self.features_offset = self.last_offset
+        self.image = image
+        self._publish()
 
     def _publish(self) -> None:
         if self.image.transaction is not None:
@@ -109,7 +136,7 @@ class MetadataLoader:
 
 
 def _decoded(
-    values: Sequence[bytes], first_offset: int, *, step: int
+    values: Iterable[bytes], first_offset: int, *, step: int
 ) -> Iterator[tuple[Message, int, int]]:
     """Yield message, version and offset; the records of a snapshot all have its last offset."""
     for index, value in enumerate(values):

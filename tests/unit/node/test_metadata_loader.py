@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import PIECE_RECORDS, MetadataLoader
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
+from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
 
@@ -44,3 +46,60 @@ def test_an_open_transaction_is_not_shown() -> None:
     loader.commit([batch(2, EndTransactionRecord())])
     assert "a" in loader.published.topics.ids
     assert loader.published_offset == 2
+
+
+def producer_ids(first: int, count: int) -> tuple[bytes, ...]:
+    return tuple(
+        encode_record(ProducerIdsRecord(1, 1, next_producer_id=number), 0)
+        for number in range(first, first + count)
+    )
+
+
+def big_batch(offset: int, count: int) -> CommittedBatch:
+    return CommittedBatch(
+        base_offset=offset,
+        last_offset=offset + count - 1,
+        epoch=1,
+        append_timestamp_ms=0,
+        values=producer_ids(offset, count),
+        is_control=False,
+        size_bytes=1,
+    )
+
+
+def test_what_takes_long_is_folded_in_pieces_and_shown_as_a_whole() -> None:
+    loader = MetadataLoader()
+    told: list[MetadataImage] = []
+    loader.subscribe(told.append)
+    loader.commit([batch(0, TOPIC)])
+    before = loader.image
+    pieces = loader.commit_in_pieces(
+        [big_batch(1, 2 * PIECE_RECORDS), big_batch(2 * PIECE_RECORDS + 1, 10)]
+    )
+    waits = 0
+    for _ in pieces:
+        waits += 1
+        assert loader.image is before
+        assert loader.last_offset == 0
+    assert waits == 2
+    assert loader.last_offset == loader.image.last_offset == 2 * PIECE_RECORDS + 10
+    assert loader.image.next_producer_id == 2 * PIECE_RECORDS + 10
+    assert told == [before, loader.image]
+
+
+def test_what_does_not_take_long_is_folded_at_once() -> None:
+    loader = MetadataLoader()
+    assert list(loader.commit_in_pieces([batch(0, TOPIC), big_batch(1, 10)])) == []
+    assert loader.last_offset == 10
+
+
+def test_a_snapshot_is_loaded_in_pieces_and_shown_as_a_whole() -> None:
+    loader = MetadataLoader()
+    values = iter([producer_ids(0, 1000), producer_ids(1000, PIECE_RECORDS)])
+    snapshot = LoadedSnapshot(
+        end_offset=7, epoch=2, last_contained_log_timestamp_ms=0, values=values
+    )
+    offsets = [loader.last_offset for _ in loader.load_in_pieces(snapshot)]
+    assert offsets == [-1, -1]
+    assert loader.last_offset == loader.image.last_offset == 6
+    assert loader.image.next_producer_id == 999 + PIECE_RECORDS

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from kvorum.node.raft.applier import Applier, committed_batch
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
-from kvorum.raft.effects import Committed
+from kvorum.raft.effects import Committed, LeaderChanged
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
@@ -22,8 +22,9 @@ class Hearing:
     def __init__(self) -> None:
         self.offsets: list[tuple[int, int]] = []
 
-    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
         self.offsets += [(batch.base_offset, batch.last_offset) for batch in batches]
+        return None
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
         raise AssertionError(snapshot)
@@ -62,4 +63,51 @@ def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
             applier.step()
         assert applier.next_offset == high_watermark // 3 * 3
     assert hearing.offsets == [(0, 2), (3, 5)]
+    log.close()
+
+
+class SlowHearing(Hearing):
+    """Takes three steps over each commit."""
+
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
+        yield
+        yield
+        super().on_commit(batches)
+
+    def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
+        del leader_id
+        self.offsets.append((-1, epoch))
+
+
+def test_nothing_is_told_before_the_last_piece_of_what_was_told_before(tmp_path: Path) -> None:
+    log = MetadataLog.open(
+        tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
+    )
+    log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+    hearing = SlowHearing()
+    applier = Applier(log, hearing)
+    applier.add(Committed(2))
+    applier.add(LeaderChanged(leader_id=1, epoch=4))
+    heard: list[int] = []
+    while applier.has_work:
+        assert (applier.next_offset == 2) is bool(hearing.offsets)
+        applier.step()
+        heard.append(len(hearing.offsets))
+    assert heard == [0, 0, 1, 2]
+    assert hearing.offsets == [(0, 1), (-1, 4)]
+    log.close()
+
+
+def test_a_stop_leaves_the_pieces_that_are_left_undone(tmp_path: Path) -> None:
+    log = MetadataLog.open(
+        tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
+    )
+    log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+    hearing = SlowHearing()
+    applier = Applier(log, hearing)
+    applier.add(Committed(2))
+    applier.step()
+    applier.stop()
+    assert not applier.has_work
+    assert hearing.offsets == []
     log.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kvorum.node.raft.directory import batches_of
-from kvorum.node.raft.listener import CommittedBatch, RaftListener
+from kvorum.node.raft.listener import CommittedBatch, InPieces, RaftListener
 from kvorum.node.raft.snapshot_files import load_snapshot
 from kvorum.raft.effects import Committed, LeaderChanged, LeadershipGained, LeadershipLost
 from kvorum.storage.errors import MissingSnapshotError
@@ -18,6 +18,8 @@ from kvorum.wire.records import RecordBatch
 
 STEP_BYTES = 256 * 1024
 """How much of the log is handed over before other work of the event loop gets its turn."""
+
+_END: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Applier:
         self._events: deque[Event] = deque()
         self._remembered: dict[int, CommittedBatch] = {}
         self._leading_epoch: int | None = None
+        self._pieces: InPieces | None = None
+        self._told_offset = self.next_offset
 
     def add(self, event: Event) -> None:
         """Queue something to be told behind all that was queued before."""
@@ -62,9 +66,17 @@ class Applier:
     def step(self) -> None:
         """Tell the listener one thing, or a piece of it. Raises what the listener raises."""
         event = self._events[0]
-        if isinstance(event, Committed) and not self._hand_over(event.high_watermark):
-            return
-        self._events.popleft()
+        if isinstance(event, Committed):
+            if self._hand_over(event.high_watermark):
+                self._forget(event)
+        elif isinstance(event, SnapshotReady):
+            if self._load(event.snapshot_id):
+                self._forget(event)
+        else:
+            self._events.popleft()
+            self._tell(event)
+
+    def _tell(self, event: LeadershipGained | LeadershipLost | LeaderChanged) -> None:
         match event:
             case LeadershipGained():
                 self._leading_epoch = event.epoch
@@ -74,29 +86,42 @@ class Applier:
                 self._listener.on_leadership_lost(event.epoch)
             case LeaderChanged():
                 self._listener.on_leader_change(event.leader_id, event.epoch)
-            case SnapshotReady():
-                self._load(event.snapshot_id)
-            case Committed():
-                pass
+
+    def _forget(self, event: Event) -> None:
+        # Whoever was told may have stopped everything.
+        if self._events and self._events[0] is event:
+            self._events.popleft()
 
     def stop(self) -> None:
         """Tell nothing more but that a leadership that was told of is over."""
         self._events.clear()
+        self._pieces = None
         if self._leading_epoch is not None:
             epoch, self._leading_epoch = self._leading_epoch, None
             self._listener.on_leadership_lost(epoch)
 
+    def _go_on(self) -> bool:
+        """Have the listener do a piece of what it was told last; tell whether that was all."""
+        if self._pieces is not None and next(self._pieces, _END) is _END:
+            self._pieces = None
+        if self._pieces is not None:
+            return False
+        self.next_offset = self._told_offset
+        return True
+
     def _hand_over(self, high_watermark: int) -> bool:
         """Hand over a piece of the log; tell whether that reached `high_watermark`."""
         end_offset = min(high_watermark, self._log.end_offset)
-        if self.next_offset < end_offset:
+        if self._pieces is None:
+            if self.next_offset >= end_offset:
+                return True
             batches = list(self._next_batches(end_offset))
             if not batches:
                 # It is within a batch, on somebody's word: the rest of that is still to come.
                 return True
-            self.next_offset = batches[-1].last_offset + 1
-            self._listener.on_commit(batches)
-        return self.next_offset >= end_offset
+            self._told_offset = batches[-1].last_offset + 1
+            self._pieces = self._listener.on_commit(batches)
+        return self._go_on() and self.next_offset >= end_offset
 
     def _next_batches(self, end_offset: int) -> Iterator[CommittedBatch]:
         offset, size = self.next_offset, 0
@@ -114,15 +139,18 @@ class Applier:
         ):
             yield committed_batch(found)
 
-    def _load(self, snapshot_id: OffsetAndEpoch) -> None:
-        snapshot = load_snapshot(self._log, snapshot_id)
-        if snapshot is None:
-            raise MissingSnapshotError(
-                "the snapshot that the log begins behind is gone",
-                file=self._log.snapshots.path(snapshot_id),
-            )
-        self._listener.on_snapshot(snapshot)
-        self.next_offset = snapshot_id.offset
+    def _load(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Hand over a snapshot, or a piece of it; tell whether that was all."""
+        if self._pieces is None:
+            snapshot = load_snapshot(self._log, snapshot_id)
+            if snapshot is None:
+                raise MissingSnapshotError(
+                    "the snapshot that the log begins behind is gone",
+                    file=self._log.snapshots.path(snapshot_id),
+                )
+            self._told_offset = snapshot_id.offset
+            self._pieces = self._listener.on_snapshot(snapshot)
+        return self._go_on()
 
 
 def committed_batch(batch: RecordBatch) -> CommittedBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class LoadedSnapshot:
     """A snapshot that takes the place of every record below `end_offset`.
 
     `values` yields the framed metadata records, batch by batch, and can be gone through once, in
-    the call that hands the snapshot over.
+    the call that hands the snapshot over or in the pieces that it returns.
     """
 
     end_offset: int
@@ -38,18 +38,23 @@ class LoadedSnapshot:
     values: Iterator[tuple[bytes, ...]]
 
 
+InPieces: TypeAlias = Iterator[None]
+"""Work that is done by going on to the next item, until there is none."""
+
+
 class RaftListener(Protocol):
     """Hears, in this order and on the event loop, what happens to the log; must not block long.
 
     The calls come one at a time. `propose` may be called from within them. Whatever one of them
-    raises stops the replica: a node that cannot follow its own log must not go on.
+    raises stops the replica: a node that cannot follow its own log must not go on. What takes long
+    may be returned in pieces instead of being done at once; the next call comes after the last one.
     """
 
-    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> InPieces | None:
         """Replace everything known by a snapshot."""
         ...
 
-    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> InPieces | None:
         """Apply committed batches, which follow what was told before."""
         ...
 

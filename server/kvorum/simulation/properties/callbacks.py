@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
+from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot, RaftListener
 from kvorum.raft.roles import Leader
 from kvorum.simulation.properties.catalogue import P17, P22
 from kvorum.simulation.properties.checks import Checks
@@ -59,7 +59,7 @@ class MonitoredListener:
     def _demand(self, text: str, *, holds: bool) -> None:
         self._checks.demand(P17, f"{self._memory.name}: {text}", holds=holds)
 
-    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> InPieces | None:
         """Check that a snapshot does not take the state machine back."""
         end = snapshot.end_offset
         self._demand(
@@ -67,9 +67,9 @@ class MonitoredListener:
         )
         self._demand("a snapshot comes to a leader", holds=self._leading_epoch is None)
         self._next_offset, self._has_heard = end, True
-        self._inner.on_snapshot(snapshot)
+        return self._inner.on_snapshot(snapshot)
 
-    def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
+    def on_commit(self, batches: Sequence[CommittedBatch]) -> InPieces | None:
         """Check that batches follow what was told before, and are committed."""
         for batch in batches:
             text = f"offset {batch.base_offset} comes where {self._next_offset} is next"
@@ -78,7 +78,7 @@ class MonitoredListener:
             self._next_offset, self._has_heard = batch.last_offset + 1, True
             self._applied.apply(self._memory.name, batch)
         self._on_told(self._memory, self._next_offset)
-        self._inner.on_commit(batches)
+        return self._inner.on_commit(batches)
 
     def on_leadership_gained(self, epoch: int) -> None:
         """Check that the claim comes once, in time, and behind everything before its epoch."""
