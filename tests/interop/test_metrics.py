@@ -145,6 +145,7 @@ SAME = (
     "kafka_controller_KafkaController_PreferredReplicaImbalanceCount",
     "kafka_controller_KafkaController_IgnoredStaticVoters",
     "kafka_controller_KafkaController_MetadataErrorCount",
+    "kafka_controller_KafkaController_EventQueueOperationsTimedOutCount",
     "kafka_controller_KafkaController_NewActiveControllersCount",
     "kafka_controller_KafkaController_BrokerRegistrationState",
     "kafka_controller_ControllerStats_UncleanLeaderElections",

@@ -18,7 +18,10 @@ from tests.process.played_broker import BROKER_ID
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.members import Member, Quorum, wait_for
 from tests.process.test_separate import Pair, make_pair
-from tests.process.topics import create
+from tests.process.topics import create, create_request
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.messages.create_topics import CreateTopicsResponse
 
 LISTENER = {"kvorum.metrics.listener": "127.0.0.1:0"}
 SERVED = re.compile(r"Metrics and health are served host=(\S+) port=(\d+)")
@@ -26,6 +29,7 @@ CONTROLLER = "kafka_controller_KafkaController_"
 RAFT = "kafka_server_raft_metrics_"
 BROKER = "kafka_server_broker_metadata_metrics_"
 REQUESTS = 100
+TOPICS = 20
 HELD_CONNECTIONS = 100
 
 
@@ -188,6 +192,34 @@ def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: P
             probe(address_of(process), "/healthz")
         scrape(address_of(process))
         assert process.lines() == before
+
+
+def test_what_is_counted_of_requests_is_what_was_asked(
+    formatted: CombinedNode, tmp_path: Path
+) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process() as process, RawClient(node.controller) as client:
+        address = address_of(process)
+        before = scrape(address)
+        late = create_request(["late"])
+        late.timeout_ms = 0
+        for request in [late, late, *(create_request([f"topic-{n}"]) for n in range(TOPICS))]:
+            client.ask(request, CreateTopicsResponse, 7)
+        after = scrape(address)
+
+    def grown(name: str) -> float:
+        return after.value(name) - before.value(name)
+
+    events = "kafka_controller_ControllerEventManager_EventQueueProcessingTimeMs"
+    assert grown(f"{CONTROLLER}EventQueueOperationsTimedOutCount") == 2
+    assert grown(f"{CONTROLLER}EventQueueOperationsStartedCount") >= TOPICS
+    assert grown(f"{events}_count") == grown(f"{CONTROLLER}EventQueueOperationsStartedCount")
+    assert grown(f"{events}_sum") > 0
+    assert grown(f"{CONTROLLER}LastCommittedRecordOffset") >= 2 * TOPICS
+    assert grown(f"{CONTROLLER}GlobalTopicCount") == TOPICS
+    assert grown("kafka_server_BrokerMetadataListener_MetadataBatchSizes_sum") >= 2 * TOPICS
+    assert after.value(f"{RAFT}append_records_rate") > before.value(f"{RAFT}append_records_rate")
+    assert after.value("kafka_controller_ControllerEventManager_AvgIdleRatio") < 1
 
 
 def test_json_lines_are_json_from_the_first_to_the_last(

@@ -10,6 +10,7 @@ class ControllerMeasures:
 
     def __init__(self, now_ms: float) -> None:
         self.operation_count = 0
+        self.late_count = 0
         self.failure_count = 0
         self.new_leader_count = 0
         self.processing_ms = LatestValues()

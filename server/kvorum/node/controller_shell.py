@@ -117,7 +117,11 @@ class ControllerShell:
         """
         body = request.body
         claim = self._active_claim()
-        demand_time_left(body)
+        try:
+            demand_time_left(body)
+        except RequestError:
+            self.measures.late_count += 1
+            raise
         if isinstance(body, BrokerHeartbeatRequest):
             claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
         quota = self._mutation_quota(request)

@@ -16,6 +16,7 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.node.config import KEYS_IN_USE
+from kvorum.node.config.own_settings import OWN_DOCUMENTATION
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 HEAD = """\
@@ -52,6 +53,11 @@ def node_rows() -> Iterator[str]:
         yield f"| `{name}` | {default} | {definition.documentation} |"
 
 
+def own_rows() -> Iterator[str]:
+    for name, (default, meaning) in sorted(OWN_DOCUMENTATION.items()):
+        yield f"| `{name}` | {default} | {meaning} |"
+
+
 def topic_default_keys() -> dict[str, str]:
     """Each broker key that only stands behind a topic key, with that key."""
     return {
@@ -84,6 +90,12 @@ def page() -> str:
             "| key | default | meaning |",
             "|---|---|---|",
             *node_rows(),
+            "",
+            "## Keys of kvorum's own",
+            "",
+            "| key | default | meaning |",
+            "|---|---|---|",
+            *own_rows(),
             "",
             "## Keys behind a topic's own",
             "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 from kvorum.metadata.config_definitions import HostPort
@@ -13,7 +14,20 @@ from kvorum.node.config.errors import ConfigError, config_errors
 
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 LOG_FORMAT: Final = "kvorum.log.format"
-OWN_KEYS: Final = frozenset({METRICS_LISTENER, LOG_FORMAT})
+OWN_DOCUMENTATION: Final = MappingProxyType(
+    {
+        LOG_FORMAT: (
+            "text",
+            "Lines of the log: text for people, or json, an object a line, for machines.",
+        ),
+        METRICS_LISTENER: (
+            "empty",
+            "host:port that serves /metrics, /healthz and /readyz over HTTP to whoever reaches it.",
+        ),
+    }
+)
+"""What each key is without being set, and what it does."""
+OWN_KEYS: Final = frozenset(OWN_DOCUMENTATION)
 
 
 class LogFormat(Enum):

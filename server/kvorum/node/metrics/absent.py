@@ -34,8 +34,8 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.controller",
         "KafkaController",
-        "nothing waits in a queue that it could be too late for",
-        names="EventQueueOperationsTimedOutCount TimedOutBrokerHeartbeatCount",
+        "heartbeats are answered as they come: there is no queue to wait in",
+        names="TimedOutBrokerHeartbeatCount",
     ),
     *_absent(
         "kafka.controller",

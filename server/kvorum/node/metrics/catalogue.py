@@ -28,6 +28,7 @@ KAFKA_CONTROLLER: Final = MetricGroup(
         "LastAppliedRecordLagMs": "How long ago that was",
         "LastCommittedRecordOffset": "Offset of the last record known to be committed",
         "EventQueueOperationsStartedCount": "Requests and tasks that this controller began with",
+        "EventQueueOperationsTimedOutCount": "Requests that were too late when their turn came",
         "NewActiveControllersCount": "Times that this node heard of a new leader",
     },
 )

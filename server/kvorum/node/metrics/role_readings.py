@@ -92,6 +92,7 @@ def _work(core: NodeCore, shell: ControllerShell) -> Iterator[Reading]:
     measures, elections = shell.measures, core.loader.measures.elections
     controller, stats = catalogue.KAFKA_CONTROLLER, catalogue.CONTROLLER_STATS
     yield controller.reading("EventQueueOperationsStartedCount", measures.operation_count)
+    yield controller.reading("EventQueueOperationsTimedOutCount", measures.late_count)
     yield controller.reading("MetadataErrorCount", measures.failure_count)
     yield controller.reading("NewActiveControllersCount", measures.new_leader_count)
     yield stats.reading("UncleanLeaderElectionsPerSec", elections.unclean)
