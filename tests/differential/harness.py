@@ -31,13 +31,15 @@ from tests.differential.comparing import ANY_API, Difference, Names, differences
 from tests.differential.metadata_log import LogRecord
 from tests.differential.resets import RESETS
 from tests.differential.script import AnyStep, Script, Silence, Step
-from tests.differential.sides import NODE_ID, Side, start_sides
+from tests.differential.sides import NODE_ID, POLL_INTERVAL_S, Side, start_sides
 from tests.interop.kafka.java import Java
 
 from kvorum.wire.json_form import Json
 
 SILENCE_TIMEOUT_S: Final = 30.0
 HEARTBEAT_EVERY_S: Final = 0.2
+AWAITED_TIMEOUT_S: Final = 20.0
+FENCE: Final = 1
 LATE_ANSWER_TIMEOUT_S: Final = 2.0
 LATE_ANSWERS: Final = frozenset(
     {"DescribeAcls", "DescribeConfigs", "DescribeCluster", "DescribeUserScramCredentials"}
@@ -92,17 +94,23 @@ class Outcome:
 class Pair:
     """A real controller and one of ours; use as a context.
 
-    `overrides` are settings of both; `release` is the release that the directory is formatted for.
+    `overrides` are settings of both; `release` is the release that the directory is formatted for;
+    `prepare` puts more into the formatted directory.
     """
 
     java: Java
     folder: Path
     overrides: Mapping[str, str] = field(default_factory=dict[str, str])
     release: str | None = None
+    prepare: Callable[[Path], None] | None = None
 
     def __enter__(self) -> Self:
         self.real, self.ours = start_sides(
-            self.folder, self.java, overrides=self.overrides, release=self.release
+            self.folder,
+            self.java,
+            overrides=self.overrides,
+            release=self.release,
+            prepare=self.prepare,
         )
         try:
             for side in self.sides:
@@ -171,10 +179,7 @@ class Pair:
             for side in self.sides:
                 known |= known_uuids(side.send(step))
             answers = (self.real.receive(step), self.ours.receive(step))
-            records = (
-                without_own_registration(self.real.take_records()),
-                without_own_registration(self.ours.take_records()),
-            )
+            records = (taken(self.real, step.awaited), taken(self.ours, step.awaited))
             if step.api in LATE_ANSWERS:
                 answers = self._settled_answers(step, answers, known)
         real, ours = (names_of(side, known) for side in self.sides)
@@ -206,7 +211,10 @@ class Pair:
         return answers
 
     def _keep_silent(self, step: Silence) -> tuple[Sequence[LogRecord], Sequence[LogRecord]]:
-        """Wait until both sides have fenced the silent brokers; return what they wrote."""
+        """Wait until both sides write that the silent brokers are fenced; return what they wrote.
+
+        A broker that is fenced already is fenced again when its session ends.
+        """
         made: tuple[list[LogRecord], list[LogRecord]] = ([], [])
         deadline = time.monotonic() + SILENCE_TIMEOUT_S
         while time.monotonic() < deadline:
@@ -214,10 +222,20 @@ class Pair:
                 for broker in step.alive:
                     side.ask("BrokerHeartbeat", alive(broker))
                 records.extend(side.take_records())
-            if all(side.view.fenced.issuperset(step.silent) for side in self.sides):
+            if all(fenced_in(records).issuperset(step.silent) for records in made):
                 break
             time.sleep(HEARTBEAT_EVERY_S)
         return made
+
+
+def taken(side: Side, awaited: int) -> list[LogRecord]:
+    """Return what a side has written, at least so many records, if they come."""
+    records = without_own_registration(side.take_records())
+    deadline = time.monotonic() + AWAITED_TIMEOUT_S
+    while len(records) < awaited and time.monotonic() < deadline:
+        time.sleep(POLL_INTERVAL_S)
+        records.extend(without_own_registration(side.take_records()))
+    return records
 
 
 def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
@@ -229,6 +247,15 @@ def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
             record.type == "RegisterControllerRecord" and record.data["controllerId"] == NODE_ID
         )
     ]
+
+
+def fenced_in(records: Sequence[LogRecord]) -> set[int]:
+    """Return the brokers that records fence."""
+    return {
+        record.data["brokerId"]
+        for record in records
+        if record.type == "BrokerRegistrationChangeRecord" and record.data.get("fenced") == FENCE
+    }
 
 
 def alive(broker: int) -> Mapping[str, Json]:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -144,6 +144,15 @@ class Side:
         """Return the end of what the process printed."""
         return (self.folder / "node.log").read_text(encoding="utf-8", errors="replace")[-6000:]
 
+    def ends_within(self, timeout_s: float) -> bool:
+        """Tell whether the process ends by itself."""
+        assert self._process is not None
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def stop(self) -> None:
         """Stop the process in order; by force when that takes too long."""
         if self._client is not None:
@@ -207,9 +216,17 @@ class Side:
 
 
 def start_sides(
-    folder: Path, java: Java, *, overrides: Mapping[str, str], release: str | None
+    folder: Path,
+    java: Java,
+    *,
+    overrides: Mapping[str, str],
+    release: str | None,
+    prepare: Callable[[Path], None] | None = None,
 ) -> tuple[Side, Side]:
-    """Format one directory, start both controllers on a copy of it each; the real one first."""
+    """Format one directory, start both controllers on a copy of it each; the real one first.
+
+    `prepare` is called with the formatted directory before it is copied.
+    """
     kafka = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
     real = Side("real", folder / "real", kafka)
     ours = Side("ours", folder / "ours", [sys.executable, "-m", "kvorum.cli", "server"])
@@ -219,6 +236,8 @@ def start_sides(
     level = () if release is None else ("--release-version", release)
     properties = str(real.properties)
     run_kvorum("storage", "format", "-t", cluster_id, "--standalone", "-c", properties, *level)
+    if prepare is not None:
+        prepare(real.folder / "data")
     shutil.copytree(real.folder / "data", ours.folder / "data")
     for side in (real, ours):
         side.view.cluster_id = cluster_id
