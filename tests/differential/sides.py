@@ -175,6 +175,12 @@ class Side:
             self._client.socket.close()
             self._client = None
 
+    def hang_up(self) -> None:
+        """Close the connection, so that the next request comes on a new one."""
+        if self._client is not None:
+            self._client.socket.close()
+            self._client = None
+
     def send(self, step: Step) -> Body:
         """Send the request of a step and return its body with this side's values in it."""
         if self._client is None:
