@@ -22,13 +22,15 @@ class Step:
     `body` has Kafka's JSON field names. What it leaves out is at its default, and what `version`
     cannot carry is left out of the request, so that one body serves all versions. Strings that
     begin with "$" are looked up on each side (see `view`). With `is_placed` the controller
-    chooses replicas by chance: of those only what is determined is compared.
+    chooses replicas by chance: of those only what is determined is compared. `awaited` is how many
+    records have to come before they are compared, where the controller goes on unasked.
     """
 
     api: str
     version: int
     body: Body
     is_placed: bool = False
+    awaited: int = 0
 
     @property
     def key(self) -> int:
@@ -37,14 +39,16 @@ class Step:
 
     def as_json(self) -> str:
         """The step as one line."""
-        row = {"api": self.api, "version": self.version, "body": self.body}
-        return json.dumps(row | ({"placed": True} if self.is_placed else {}))
+        row: dict[str, Any] = {"api": self.api, "version": self.version, "body": self.body}
+        row |= {"placed": True} if self.is_placed else {}
+        return json.dumps(row | ({"awaited": self.awaited} if self.awaited else {}))
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A time in which some brokers say nothing, until the controller has fenced each of them.
+    """A time in which some brokers say nothing, until the controller fences each of them.
 
+    Each must have sent a heartbeat since it was registered or unregistered.
     Meanwhile the brokers of `alive` send heartbeats.
     """
 
@@ -88,4 +92,10 @@ def _steps(lines: Iterable[str]) -> Iterator[AnyStep]:
         if "silent" in row:
             yield Silence(tuple(row["silent"]), tuple(row["alive"]))
         else:
-            yield Step(row["api"], row["version"], row["body"], is_placed="placed" in row)
+            yield Step(
+                row["api"],
+                row["version"],
+                row["body"],
+                is_placed="placed" in row,
+                awaited=row.get("awaited", 0),
+            )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from tests.differential import bounds_scripts
 from tests.differential.dumped_logs import dump_differences
 from tests.differential.harness import Outcome, Pair, shrink
 from tests.differential.kinds import KINDS
@@ -63,6 +64,15 @@ def test_answers_and_records_are_equal(pair: Pair, outcomes: list[Outcome], kind
     )
     # A script that writes nothing compares little.
     assert sum(outcome.record_count for outcome in made) > count
+
+
+def test_what_one_request_may_write(pair: Pair, outcomes: list[Outcome]) -> None:
+    scripts = [bounds_scripts.crowded_requests()]
+    if SCRIPTS > QUICK_SCRIPTS:
+        scripts.append(bounds_scripts.crowded_broker())
+    made = [pair.run(script) for script in scripts]
+    outcomes.extend(made)
+    assert [outcome.report() for outcome in made if outcome.findings] == []
 
 
 def test_the_logs_are_equal_as_kafkas_own_tool_prints_them(
