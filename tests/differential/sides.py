@@ -142,7 +142,11 @@ class Side:
 
     def last_words(self) -> str:
         """Return the end of what the process printed."""
-        return (self.folder / "node.log").read_text(encoding="utf-8", errors="replace")[-6000:]
+        return self.whole_log()[-6000:]
+
+    def whole_log(self) -> str:
+        """Return everything the process printed."""
+        return (self.folder / "node.log").read_text(encoding="utf-8", errors="replace")
 
     def ends_within(self, timeout_s: float) -> bool:
         """Tell whether the process ends by itself."""

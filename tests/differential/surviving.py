@@ -27,7 +27,7 @@ FAILED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_CONTROL
 REVIVAL_TIMEOUT_S: Final = 30
 POLL_INTERVAL_S: Final = 0.05
 NOBODY: Final = 9_999
-FAILURE_OF_OURS: Final = "The controller failed in epoch"
+FAILURE_OF_OURS: Final = "The controller failed"
 
 
 @dataclass
