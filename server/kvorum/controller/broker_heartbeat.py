@@ -15,7 +15,7 @@ from kvorum.controller.broker_changes import (
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leaderships import leads_any
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.result import ControllerResult, Pieces, at_once, gather
 from kvorum.controller.sessions import NOTHING_READ, BrokerSession
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.cluster_image import BrokerRegistration
@@ -43,7 +43,14 @@ class BrokerState(Enum):
 def broker_heartbeat(
     image: MetadataImage, request: BrokerHeartbeatRequest, context: ControllerContext
 ) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Move the broker to the state its heartbeat asks for, where it may go there.
+    """Move the broker to the state its heartbeat asks for, where it may go there."""
+    return at_once(heartbeat_in_pieces(image, request, context))
+
+
+def heartbeat_in_pieces(
+    image: MetadataImage, request: BrokerHeartbeatRequest, context: ControllerContext
+) -> Pieces[ControllerResult[BrokerHeartbeatResponse]]:
+    """Do so in pieces: what follows may be as many records as the broker has partitions.
 
     The contact itself is noted by whoever receives the request, before it waits for its turn.
     """
@@ -54,9 +61,10 @@ def broker_heartbeat(
     following = next_state(image, request, context)
     records: list[RecordAndVersion] = []
     if following is not current:
-        records.extend(_transition(rules, broker, following))
+        yield from gather(records, _transition(rules, broker, following))
     if image.metadata_version.supports_directory_assignment:
-        records.extend(take_directories_offline(rules, broker, request.offline_log_dirs))
+        offline = take_directories_offline(rules, broker, request.offline_log_dirs)
+        yield from gather(records, offline)
     if image.metadata_version.supports_cordoned_log_dirs:
         records.extend(cordon_directories(broker, request.cordoned_log_dirs))
     is_registration_changed = any(

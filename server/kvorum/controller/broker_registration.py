@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from kvorum.controller.broker_changes import end_incarnation
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.result import ControllerResult, Pieces, at_once, gather
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata import directory_ids
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
@@ -53,7 +53,14 @@ Listener = TypeVar("Listener", bound=_Listener)
 def register_broker(
     image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerContext
 ) -> ControllerResult[BrokerRegistrationResponse]:
-    """Register the broker, or refuse one that may not join.
+    """Register the broker, or refuse one that may not join."""
+    return at_once(register_in_pieces(image, request, context))
+
+
+def register_in_pieces(
+    image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerContext
+) -> Pieces[ControllerResult[BrokerRegistrationResponse]]:
+    """Do so in pieces: a broker that was there before may leave many partitions to change.
 
     The epoch of a new incarnation is the offset its registration gets if it is the first record
     of the result; a broker that registers the same incarnation again keeps its epoch.
@@ -67,13 +74,12 @@ def register_broker(
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
     records: list[RecordAndVersion] = []
     if is_new:
-        records.extend(
-            end_incarnation(
-                ClusterRules(image, context.settings),
-                request.broker_id,
-                is_clean=_was_shutdown_clean(request, existing, context),
-            )
+        leaving = end_incarnation(
+            ClusterRules(image, context.settings),
+            request.broker_id,
+            is_clean=_was_shutdown_clean(request, existing, context),
         )
+        yield from gather(records, leaving)
     # The same incarnation, too, begins its heartbeats anew.
     context.sessions.forget(request.broker_id)
     record = _registration_record(

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kvorum.controller.broker_changes import fence_broker
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.controller.leaderships import (
+    PartitionOfTopic,
     partitions_without_leader,
     partitions_without_preferred_leader,
 )
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.result import (
+    PIECE_RECORDS,
+    ControllerResult,
+    Pieces,
+    at_once,
+    gather,
+)
 from kvorum.controller.sessions import NOTHING_READ
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
@@ -23,7 +32,14 @@ def no_op() -> ControllerResult[None]:
 
 
 def fence_stale_broker(image: MetadataImage, context: ControllerContext) -> ControllerResult[bool]:
-    """Fence the broker that has been silent longest, if its session is over.
+    """Fence the broker that has been silent longest, if its session is over."""
+    return at_once(fence_in_pieces(image, context))
+
+
+def fence_in_pieces(
+    image: MetadataImage, context: ControllerContext
+) -> Pieces[ControllerResult[bool]]:
+    """Do so in pieces: each of its partitions is a record.
 
     The answer tells whether there may be more: then call again at once.
     """
@@ -37,49 +53,69 @@ def fence_stale_broker(image: MetadataImage, context: ControllerContext) -> Cont
         return ControllerResult(response=True, is_atomic=False)
     if broker.epoch != epoch:
         return ControllerResult(response=True, is_atomic=False)
-    records = tuple(fence_broker(ClusterRules(image, context.settings), broker))
+    records: list[RecordAndVersion] = []
+    yield from gather(records, fence_broker(ClusterRules(image, context.settings), broker))
     context.sessions.touch(broker_id, is_fenced=True, metadata_offset=NOTHING_READ)
-    return ControllerResult(response=True, records=records, is_atomic=False)
+    return ControllerResult(response=True, records=tuple(records), is_atomic=False)
 
 
 def elect_preferred_leaders(
     image: MetadataImage, context: ControllerContext
 ) -> ControllerResult[bool]:
-    """Give partitions back to their preferred leaders where those can lead.
+    """Give partitions back to their preferred leaders where those can lead."""
+    return at_once(elect_preferred_in_pieces(image, context))
+
+
+def elect_preferred_in_pieces(
+    image: MetadataImage, context: ControllerContext
+) -> Pieces[ControllerResult[bool]]:
+    """Do so in pieces: that a partition is looked at does not mean that it changes.
 
     The answer tells whether the limit of one run was hit: then call again at once.
     """
     rules = ClusterRules(image, context.settings)
-    limit = context.settings.elections_per_run_max
-    records: list[RecordAndVersion] = []
-    for topic, index in partitions_without_preferred_leader(image):
-        if len(records) >= limit:
-            break
-        change = rules.change(topic, index)
-        change.election = Election.PREFERRED
-        record = change.record()
-        if record is not None:
-            records.append(record)
-    return ControllerResult(len(records) >= limit, tuple(records), is_atomic=False)
+    partitions = partitions_without_preferred_leader(image)
+    return (yield from _elect(rules, partitions, Election.PREFERRED, context))
 
 
 def elect_unclean_leaders(
     image: MetadataImage, context: ControllerContext
 ) -> ControllerResult[bool]:
-    """Elect out-of-sync leaders for leaderless partitions of topics that allow it.
+    """Elect out-of-sync leaders for leaderless partitions of topics that allow it."""
+    return at_once(elect_unclean_in_pieces(image, context))
+
+
+def elect_unclean_in_pieces(
+    image: MetadataImage, context: ControllerContext
+) -> Pieces[ControllerResult[bool]]:
+    """Do so in pieces.
 
     The answer tells whether the limit of one run was hit: then call again at once.
     """
     rules = ClusterRules(image, context.settings)
+    partitions = (
+        (topic, index)
+        for topic, index in partitions_without_leader(image)
+        if rules.is_unclean_election_enabled(topic.name)
+    )
+    return (yield from _elect(rules, partitions, Election.UNCLEAN, context))
+
+
+def _elect(
+    rules: ClusterRules,
+    partitions: Iterable[PartitionOfTopic],
+    election: Election,
+    context: ControllerContext,
+) -> Pieces[ControllerResult[bool]]:
     limit = context.settings.elections_per_run_max
     records: list[RecordAndVersion] = []
-    for topic, index in partitions_without_leader(image):
+    for count, (topic, index) in enumerate(partitions, 1):
         if len(records) >= limit:
             break
-        if not rules.is_unclean_election_enabled(topic.name):
-            continue
+        if count % PIECE_RECORDS == 0:
+            yield
         change = rules.change(topic, index)
-        change.election = Election.UNCLEAN
+        change.election = election
         record = change.record()
         if record is not None:
             records.append(record)

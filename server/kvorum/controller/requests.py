@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from kvorum.controller.narrowing import Narrowed
 from kvorum.controller.refusals import refusal
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.result import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.access import Access
 from kvorum.metadata.image import MetadataImage
@@ -21,6 +21,9 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.primitives import Message
 
 Handle: TypeAlias = Callable[[MetadataImage, Message, ControllerContext], ControllerResult[Message]]
+_InPieces: TypeAlias = Callable[
+    [MetadataImage, Message, ControllerContext], Pieces[ControllerResult[Message]]
+]
 _Narrow: TypeAlias = Callable[[MetadataImage, Message, Access], Narrowed[Message, Message]]
 
 HANDLERS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
@@ -53,6 +56,14 @@ HANDLERS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 )
 """The module and the function that handle each request, by API key."""
 
+IN_PIECES: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
+    {
+        62: ("broker_registration", "register_in_pieces"),
+        63: ("broker_heartbeat", "heartbeat_in_pieces"),
+    }
+)
+"""The same for requests whose records nothing limits: what handles them stops now and then."""
+
 NARROWINGS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         19: ("authorized_topics", "narrow_create_topics"),
@@ -81,6 +92,21 @@ def handle(
         if context.access.is_restricted and request.API_KEY in NARROWINGS:
             return _handle_narrowed(image, request, context)
         return handle_request(image, request, context)
+    except RequestError as error:
+        return ControllerResult(error_response(request, error, api_version=context.api_version))
+
+
+def handle_in_pieces(
+    image: MetadataImage, request: Message, context: ControllerContext
+) -> Pieces[ControllerResult[Message]]:
+    """Do what `handle` does, with stops where it may take long."""
+    place = IN_PIECES.get(-1 if request.API_KEY is None else request.API_KEY)
+    if place is None:
+        return handle(image, request, context)
+    module, function = place
+    begin: _InPieces = getattr(importlib.import_module(f"kvorum.controller.{module}"), function)
+    try:
+        return (yield from begin(image, request, context))
     except RequestError as error:
         return ControllerResult(error_response(request, error, api_version=context.api_version))
 

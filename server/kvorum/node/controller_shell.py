@@ -4,6 +4,10 @@ A write goes through these steps: the controller makes records and an answer out
 image; the records are folded into the pending image and proposed to the log; when they are
 committed, the answer leaves. Losing the leadership drops the pending image for the committed one
 and refuses what was still waiting.
+
+What touches very many partitions is done in pieces, between which the event loop has time for
+heartbeats, fetches and reads. Writes do not come in between: they wait for their turn, so that the
+order of events is what it would be without the pieces.
 """
 
 from __future__ import annotations
@@ -13,13 +17,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from kvorum.controller.activation import activation_records
 from kvorum.controller.deadlines import demand_time_left
 from kvorum.controller.mutation_quota import STRICT_SINCE, MutationQuota, MutationQuotas
-from kvorum.controller.requests import handle
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.requests import handle, handle_in_pieces
+from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.sessions import BrokerSessions
 from kvorum.controller.settings import ControllerContext, ControllerSettings
 from kvorum.metadata.bootstrap import BootstrapMetadata
@@ -46,7 +50,10 @@ from kvorum.wire.primitives import Message
 
 RECORDS_PER_BATCH_MAX = 10_000
 Answer = TypeVar("Answer")
-Task = Callable[[MetadataImage, ControllerContext], ControllerResult[Answer]]
+Decided: TypeAlias = ControllerResult[Answer] | Pieces[ControllerResult[Answer]]
+Task = Callable[[MetadataImage, ControllerContext], Decided[Answer]]
+APPENDED_PER_PIECE = 2000
+"""How many records are folded and encoded before others have their turn: some 20 ms."""
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +70,23 @@ class _Claim:
     epoch: int
     pending: MetadataImage
     sessions: BrokerSessions
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Records on their way into the log, with the image that they come to."""
+
+    base_offset: int
+    values: list[bytes]
+    image: MetadataImage
+
+    def add(self, records: Sequence[RecordAndVersion]) -> None:
+        """Add records behind the others."""
+        first = self.base_offset + len(self.values)
+        self.image = self.image.apply_all(
+            (message, version, first + index) for index, (message, version) in enumerate(records)
+        )
+        self.values += [encode_record(message, version) for message, version in records]
 
 
 class ControllerShell:
@@ -90,6 +114,7 @@ class ControllerShell:
         self._claim: _Claim | None = None
         self._is_claimed = asyncio.Event()
         self._deferred = DeferredAnswers()
+        self._turn = asyncio.Lock()
 
     @property
     def is_active(self) -> bool:
@@ -127,7 +152,9 @@ class ControllerShell:
         quota = self._mutation_quota(request)
         response = await self._run(
             claim,
-            lambda image, context: handle(image, body, replace(context, mutation_quota=quota)),
+            lambda image, context: handle_in_pieces(
+                image, body, replace(context, mutation_quota=quota)
+            ),
             request=request,
         )
         if quota is not None:
@@ -170,7 +197,7 @@ class ControllerShell:
         first_records = len(result.records) or None
         _log.info(Event("Became the active controller", epoch=epoch, first_records=first_records))
         try:
-            self._append(claim, result)
+            at_once(self._append(claim, result))
         except (NotLeaderError, RaftStoppedError):
             self.renounce()
 
@@ -195,23 +222,29 @@ class ControllerShell:
     async def _run(
         self, claim: _Claim, task: Task[Answer], *, request: IncomingRequest | None = None
     ) -> Answer:
-        started_ms = self._clock.monotonic_ms()
-        try:
-            result = self._decide(claim, task, request)
-        finally:
-            ended_ms = self._clock.monotonic_ms()
-            self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
+        async with self._turn:
+            self._demand_leadership(claim)
+            started_ms = self._clock.monotonic_ms()
+            try:
+                result = await self._decide(claim, task, request)
+            finally:
+                ended_ms = self._clock.monotonic_ms()
+                self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
         if claim.pending.last_offset > self._loader.published.last_offset:
             await self._deferred.wait_for(claim.pending.last_offset)
         return result.response
 
-    def _decide(
+    async def _decide(
         self, claim: _Claim, task: Task[Answer], request: IncomingRequest | None
     ) -> ControllerResult[Answer]:
         """Return what `task` decides, with its records proposed; in doubt, stop leading."""
         try:
             result = task(claim.pending, self._context(claim.sessions, request))
-            self._append(claim, result)
+            if not isinstance(result, ControllerResult):
+                result = await self._go_through(claim, result)
+            await self._go_through(claim, self._append(claim, result))
+        except NotControllerError:
+            raise
         except RequestError:
             raise
         except ProposalTooLargeError as error:
@@ -227,22 +260,44 @@ class ControllerShell:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         return result
 
-    def _append(self, claim: _Claim, result: ControllerResult[Answer]) -> None:
+    async def _go_through(self, claim: _Claim, pieces: Pieces[Answer]) -> Answer:
+        """Return what `pieces` come to, with a turn for others after each."""
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as done:
+                result: Answer = done.value
+                return result
+            await asyncio.sleep(0)
+            self._demand_leadership(claim)
+
+    def _append(self, claim: _Claim, result: ControllerResult[Answer]) -> Pieces[None]:
         """Fold the records of `result` into the pending image and propose them."""
         if result.kraft_version is not None:
             self._raft.upgrade_kraft_version(result.kraft_version, epoch=claim.epoch)
-        for records in _split(result.records, is_atomic=result.is_atomic):
-            base_offset = self._raft.log_end_offset
-            pending = claim.pending.apply_all(
-                (message, version, base_offset + index)
-                for index, (message, version) in enumerate(records)
-            )
-            values = [encode_record(message, version) for message, version in records]
-            last_offset = self._raft.propose(values, epoch=claim.epoch)
-            if last_offset != base_offset + len(records) - 1:
-                raise AssertionError(f"records meant for {base_offset} ended at {last_offset}")
-            claim.pending = pending
+        for number, records in enumerate(_split(result.records, is_atomic=result.is_atomic)):
+            if number:
+                yield
+            batch = yield from self._batch(claim, records)
+            last_offset = self._raft.propose(batch.values, epoch=claim.epoch)
+            if last_offset != batch.base_offset + len(records) - 1:
+                raise AssertionError(
+                    f"records meant for {batch.base_offset} ended at {last_offset}"
+                )
+            claim.pending = batch.image
             self.measures.last_append_ms = self._clock.wall_ms()
+
+    def _batch(self, claim: _Claim, records: Sequence[RecordAndVersion]) -> Pieces[_Batch]:
+        """Return what `records` are in the log, and what they make of the pending image."""
+        while True:
+            batch = _Batch(self._raft.log_end_offset, [], claim.pending)
+            for first in range(0, len(records), APPENDED_PER_PIECE):
+                batch.add(records[first : first + APPENDED_PER_PIECE])
+                if first + APPENDED_PER_PIECE < len(records):
+                    yield
+            if self._raft.log_end_offset == batch.base_offset:
+                return batch
+            # The quorum has written something of its own: other offsets, another image.
 
     def _context(
         self, sessions: BrokerSessions, request: IncomingRequest | None
@@ -274,6 +329,10 @@ class ControllerShell:
         if self._claim is None:
             raise self._not_controller()
         return self._claim
+
+    def _demand_leadership(self, claim: _Claim) -> None:
+        if self._claim is not claim:
+            raise self._not_controller()
 
     def _not_controller(self) -> NotControllerError:
         leader_id = self._raft.leader_id

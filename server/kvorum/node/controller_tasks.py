@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from kvorum.controller.delegation_tokens import expire_tokens
 from kvorum.controller.periodic import (
-    elect_preferred_leaders,
-    elect_unclean_leaders,
-    fence_stale_broker,
+    elect_preferred_in_pieces,
+    elect_unclean_in_pieces,
+    fence_in_pieces,
     no_op,
 )
 from kvorum.metadata.request_error import RequestError
@@ -70,14 +70,14 @@ def controller_tasks(shell: ControllerShell, config: NodeConfig) -> ControllerTa
         PeriodicTask(
             "fence stale brokers",
             config.broker.session_timeout_ms / 1000 / FENCING_CHECKS_PER_SESSION,
-            lambda: shell.run_task(fence_stale_broker),
+            lambda: shell.run_task(fence_in_pieces),
             # While this process was busy it heard no heartbeat: the fault is its own.
             needs_to_be_on_time=True,
         ),
         PeriodicTask(
             "elect unclean leaders",
             config.topics.unclean_election_interval_ms / 1000,
-            lambda: shell.run_task(elect_unclean_leaders),
+            lambda: shell.run_task(elect_unclean_in_pieces),
         ),
     ]
     if config.security.tokens.secret_key is not None:
@@ -95,7 +95,9 @@ def controller_tasks(shell: ControllerShell, config: NodeConfig) -> ControllerTa
         interval = float(config.topics.leader_imbalance_check_interval_seconds)
         tasks.append(
             PeriodicTask(
-                "elect preferred leaders", interval, lambda: shell.run_task(elect_preferred_leaders)
+                "elect preferred leaders",
+                interval,
+                lambda: shell.run_task(elect_preferred_in_pieces),
             )
         )
     return ControllerTasks(tuple(tasks))

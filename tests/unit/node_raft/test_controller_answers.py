@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 TURNS = 20
 
 
-async def _leading(lab: Lab) -> tuple[Replica, ControllerShell]:
+async def leading(lab: Lab) -> tuple[Replica, ControllerShell]:
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
@@ -32,7 +32,7 @@ async def _leading(lab: Lab) -> tuple[Replica, ControllerShell]:
 
 
 async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
-    _, shell = await _leading(lab)
+    _, shell = await leading(lab)
     answer = asyncio.create_task(shell.run_task(lambda _image, _context: no_op()))
     for _ in range(TURNS):
         await asyncio.sleep(0)
@@ -48,7 +48,7 @@ def _fail(image: MetadataImage, context: ControllerContext) -> ControllerResult[
 
 
 async def test_a_controller_that_fails_gives_up_its_leadership(lab: Lab) -> None:
-    replica, shell = await _leading(lab)
+    replica, shell = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
         await shell.run_task(_fail)
@@ -63,7 +63,7 @@ def _too_much(image: MetadataImage, context: ControllerContext) -> ControllerRes
 
 
 async def test_an_operation_that_is_too_large_is_refused_and_nothing_else(lab: Lab) -> None:
-    replica, shell = await _leading(lab)
+    replica, shell = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
         await shell.run_task(_too_much)
