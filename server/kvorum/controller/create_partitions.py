@@ -9,9 +9,9 @@ from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
 from kvorum.controller.new_partitions import (
     NOBODY_ACTIVE,
+    Placement,
     new_partition,
     new_partition_record,
-    placed_partitions,
 )
 from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult
 from kvorum.controller.settings import ControllerContext
@@ -122,11 +122,8 @@ def _replicas(
         # Refused in any case; the count is the client's, so nothing is placed for it.
         raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
-        return placed_partitions(
-            image,
-            partition_count=additional,
-            replication_factor=replication_factor,
-            context=context,
+        return Placement(image, context).place(
+            partition_count=additional, replication_factor=replication_factor
         )
     except RequestError as error:
         if error.message != NOBODY_ACTIVE:

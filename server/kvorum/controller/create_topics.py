@@ -15,10 +15,10 @@ from kvorum.controller.configs.changes import (
 )
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.new_partitions import (
+    Placement,
     assigned_partitions,
     new_partition,
     new_partition_record,
-    placed_partitions,
 )
 from kvorum.controller.policies import CreateTopicRequest
 from kvorum.controller.policy_calls import ask_policy
@@ -53,6 +53,17 @@ class _NewTopic:
     result: CreatableTopicResult
 
 
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What all topics of a request have in common."""
+
+    image: MetadataImage
+    context: ControllerContext
+    rules: ClusterRules
+    placement: Placement
+    configs: _EffectiveConfigs
+
+
 def create_topics(
     image: MetadataImage, request: CreateTopicsRequest, context: ControllerContext
 ) -> ControllerResult[CreateTopicsResponse]:
@@ -68,13 +79,19 @@ def create_topics(
     ]
     check_partition_total(wanted, partitions_default=context.settings.partitions_default)
     names = CollidingNames(image.topics)
-    effective_configs = _EffectiveConfigs(image, context)
+    common = _Common(
+        image=image,
+        context=context,
+        rules=ClusterRules(image, context.settings),
+        placement=Placement(image, context),
+        configs=_EffectiveConfigs(image, context),
+    )
     records: list[RecordAndVersion] = []
     results: list[CreatableTopicResult] = []
     for topic in wanted:
         try:
             _check_name(image, topic.name, names)
-            created = _create_topic(image, topic, context, effective_configs)
+            created = _create_topic(topic, common)
         except RequestError as error:
             results.append(_refusal(topic.name, error.code, error.message))
             continue
@@ -115,22 +132,19 @@ def _check_name(image: MetadataImage, name: str, names: CollidingNames) -> None:
     check_topic_name(name)
 
 
-def _create_topic(
-    image: MetadataImage,
-    topic: CreatableTopic,
-    context: ControllerContext,
-    effective_configs: _EffectiveConfigs,
-) -> _NewTopic:
+def _create_topic(topic: CreatableTopic, common: _Common) -> _NewTopic:
+    image, context = common.image, common.context
     config_records = _config_records(image, topic, context)
-    partitions = _partitions(image, topic, context)
+    partitions = _partitions(topic, common)
     _ask_policy(topic, partitions, context)
     context.record_mutations(len(partitions))
     topic_id = random_uuid(context.random)
-    rules = ClusterRules(image, context.settings)
     records: list[RecordAndVersion] = [(TopicRecord(name=topic.name, topic_id=topic_id), 0)]
     records.extend(config_records)
     records.extend(
-        new_partition_record(image, new_partition(rules, replicas), topic_id=topic_id, index=index)
+        new_partition_record(
+            image, new_partition(common.rules, replicas), topic_id=topic_id, index=index
+        )
         for index, replicas in enumerate(partitions)
     )
     result = CreatableTopicResult(
@@ -140,7 +154,7 @@ def _create_topic(
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0]),
-        configs=effective_configs.of(topic),
+        configs=common.configs.of(topic),
     )
     return _NewTopic(records, result)
 
@@ -189,12 +203,10 @@ def _config_records(
     return records + clear_elr_records(image, records)
 
 
-def _partitions(
-    image: MetadataImage, topic: CreatableTopic, context: ControllerContext
-) -> list[list[int]]:
+def _partitions(topic: CreatableTopic, common: _Common) -> list[list[int]]:
     """Return the replicas of each partition."""
     if topic.assignments:
-        return assigned_partitions(image, topic)
+        return assigned_partitions(common.image, topic)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise RequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -205,20 +217,18 @@ def _partitions(
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    settings = context.settings
+    settings = common.context.settings
     replication_factor = (
         settings.replication_factor_default
         if topic.replication_factor == -1
         else topic.replication_factor
     )
     try:
-        return placed_partitions(
-            image,
+        return common.placement.place(
             partition_count=(
                 settings.partitions_default if topic.num_partitions == -1 else topic.num_partitions
             ),
             replication_factor=replication_factor,
-            context=context,
         )
     except RequestError as error:
         if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:

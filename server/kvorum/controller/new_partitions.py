@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
-from kvorum.controller.placement import place_partitions, usable_brokers
+from kvorum.controller.placement import Racks, usable_brokers
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import partition_record
@@ -55,24 +55,27 @@ def assigned_partitions(
     return [replicas[index] for index in range(len(replicas))]
 
 
-def placed_partitions(
-    image: MetadataImage,
-    *,
-    partition_count: int,
-    replication_factor: int,
-    context: ControllerContext,
-) -> list[list[int]]:
-    """Return the replicas of each partition as the controller places them, or refuse."""
-    partitions = place_partitions(
-        usable_brokers(image.cluster, context.sessions),
-        partition_count=partition_count,
-        replication_factor=replication_factor,
-        random=context.random,
-    )
-    for replicas in partitions:
-        if not any(image.cluster.is_broker_active(replica) for replica in replicas):
-            raise RequestError(ErrorCode.INVALID_REPLICATION_FACTOR, NOBODY_ACTIVE)
-    return partitions
+class Placement:
+    """Places partitions on the brokers of one image, which are looked through only once."""
+
+    def __init__(self, image: MetadataImage, context: ControllerContext) -> None:
+        self._racks = Racks(usable_brokers(image.cluster, context.sessions))
+        self._active = frozenset(
+            broker_id for broker_id, broker in image.cluster.brokers.items() if broker.is_active
+        )
+        self._random = context.random
+
+    def place(self, *, partition_count: int, replication_factor: int) -> list[list[int]]:
+        """Return the replicas of each partition of one topic, or refuse."""
+        partitions = self._racks.place(
+            partition_count=partition_count,
+            replication_factor=replication_factor,
+            random=self._random,
+        )
+        for replicas in partitions:
+            if self._active.isdisjoint(replicas):
+                raise RequestError(ErrorCode.INVALID_REPLICATION_FACTOR, NOBODY_ACTIVE)
+        return partitions
 
 
 def new_partition(rules: ClusterRules, replicas: Sequence[int]) -> PartitionRegistration:

@@ -54,16 +54,60 @@ def place_partitions(
 
     Raises `RequestError` INVALID_REPLICATION_FACTOR where that many replicas cannot be placed.
     """
-    placer = _Placer(list(brokers), random)
-    placer.check(replication_factor)
-    return [placer.place(replication_factor) for _ in range(partition_count)]
+    racks = Racks(brokers)
+    return racks.place(
+        partition_count=partition_count, replication_factor=replication_factor, random=random
+    )
+
+
+class Racks:
+    """The brokers by rack, sorted once for the partitions of many topics."""
+
+    def __init__(self, brokers: Iterable[UsableBroker]) -> None:
+        by_name: dict[str | None, tuple[list[int], list[int]]] = {}
+        for broker in sorted(brokers, key=lambda broker: broker.id):
+            unfenced, fenced = by_name.setdefault(broker.rack, ([], []))
+            (fenced if broker.is_fenced else unfenced).append(broker.id)
+        # No rack is a rack of its own, and the first one.
+        names = sorted(by_name, key=lambda name: (name is not None, name or ""))
+        self.brokers = [by_name[name] for name in names]
+        self.unfenced_count = sum(len(unfenced) for unfenced, _ in self.brokers)
+        self.broker_count = self.unfenced_count + sum(len(fenced) for _, fenced in self.brokers)
+
+    def place(
+        self, *, partition_count: int, replication_factor: int, random: Random
+    ) -> list[list[int]]:
+        """Return the replicas of each of `partition_count` partitions of one topic.
+
+        Raises `RequestError` INVALID_REPLICATION_FACTOR where that many replicas cannot be placed.
+        """
+        self._check(replication_factor)
+        placer = _Placer(self, random)
+        return [placer.place(replication_factor) for _ in range(partition_count)]
+
+    def _check(self, replication_factor: int) -> None:
+        if replication_factor <= 0:
+            raise _refusal(
+                f"Invalid replication factor {replication_factor}: "
+                "the replication factor must be positive."
+            )
+        if not self.unfenced_count:
+            raise _refusal(
+                "All brokers are currently fenced, or have all their log directories cordoned."
+            )
+        if replication_factor > self.broker_count:
+            raise _refusal(
+                f"The target replication factor of {replication_factor} cannot be reached "
+                f"because only {self.broker_count} broker(s) are registered or some brokers "
+                "have all their log directories cordoned."
+            )
 
 
 class _Ring:
     """The brokers of a rack that are alike, handed out in turn and each once a partition."""
 
     def __init__(self, brokers: list[int], random: Random) -> None:
-        self._brokers = sorted(brokers)
+        self._brokers = list(brokers)
         self._start = random.randrange(len(brokers)) if brokers else 0
         self._taken_count = 0
 
@@ -89,9 +133,9 @@ class _Ring:
 class _Rack:
     """The brokers of a rack: unfenced ones first."""
 
-    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
-        self.unfenced = _Ring([b.id for b in brokers if not b.is_fenced], random)
-        self.fenced = _Ring([b.id for b in brokers if b.is_fenced], random)
+    def __init__(self, *, unfenced: list[int], fenced: list[int], random: Random) -> None:
+        self.unfenced = _Ring(unfenced, random)
+        self.fenced = _Ring(fenced, random)
 
     def take(self) -> int | None:
         """Return the next broker, unfenced if there is one left."""
@@ -111,37 +155,15 @@ class _Rack:
 class _Placer:
     """Places one partition after the other."""
 
-    def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
+    def __init__(self, racks: Racks, random: Random) -> None:
         self._random = random
-        self._broker_count = len(brokers)
-        self._unfenced_count = sum(not broker.is_fenced for broker in brokers)
-        # No rack is a rack of its own, and the first one.
-        names = sorted(
-            {broker.rack for broker in brokers}, key=lambda name: (name is not None, name)
-        )
+        self._unfenced_count = racks.unfenced_count
         self._racks = [
-            _Rack([broker for broker in brokers if broker.rack == name], random) for name in names
+            _Rack(unfenced=unfenced, fenced=fenced, random=random)
+            for unfenced, fenced in racks.brokers
         ]
-        self._start = random.randrange(len(names)) if names else 0
+        self._start = random.randrange(len(self._racks))
         self._placed_count = 0
-
-    def check(self, replication_factor: int) -> None:
-        """Raise `RequestError` unless that many replicas can be placed."""
-        if replication_factor <= 0:
-            raise _refusal(
-                f"Invalid replication factor {replication_factor}: "
-                "the replication factor must be positive."
-            )
-        if not self._unfenced_count:
-            raise _refusal(
-                "All brokers are currently fenced, or have all their log directories cordoned."
-            )
-        if replication_factor > self._broker_count:
-            raise _refusal(
-                f"The target replication factor of {replication_factor} cannot be reached "
-                f"because only {self._broker_count} broker(s) are registered or some brokers "
-                "have all their log directories cordoned."
-            )
 
     def place(self, replication_factor: int) -> list[int]:
         """Return the replicas of the next partition."""
