@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from types import MappingProxyType
 from typing import Final
 
 from tests.differential.bodies import Fields, created, feature_level, topic
-from tests.differential.script import Step
+from tests.differential.script import Script, Step
 from tests.differential.story import Chapter, Story
 
 from kvorum.metadata.config_definitions import (
@@ -288,6 +289,29 @@ def create_with_configs(story: Story) -> None:
     configs = [{"name": each["name"], "value": each["value"]} for each in drawn]
     wanted = topic(name, [[1]], configs=configs)
     story.add("CreateTopics", {"topics": [wanted], "timeoutMs": 60_000})
+
+
+KEYS: Final = tuple(
+    (kind, key) for kind in (TOPIC, GROUP, CLIENT_METRICS, BROKER) for key in DEFINITIONS[kind]
+)
+GOOD_NAMES: Final = MappingProxyType({TOPIC: "t1", BROKER: "1", CLIENT_METRICS: "m1", GROUP: "g1"})
+
+
+def all_values_of_a_key(kind_of_script: str, seed: int) -> Script:
+    """Return the script that sets one key to each of our values; the seed is the key's number."""
+    story = Story(Random(f"{kind_of_script}-{seed}"))
+    begin(story)
+    kind, key = KEYS[seed % len(KEYS)]
+    definition = DEFINITIONS[kind][key]
+    values = (definition.default, *PATTERNS.get(definition.type, WORDS), None)
+    for value in dict.fromkeys(values):
+        for operation_type in (SET, APPEND, SUBTRACT) if value is not None else (SET, DELETE):
+            change = {"name": key, "configOperation": operation_type, "value": value}
+            resource = {"resourceType": kind, "resourceName": GOOD_NAMES[kind], "configs": [change]}
+            story.add("IncrementalAlterConfigs", {"resources": [resource]})
+    asked = {"resourceType": kind, "resourceName": GOOD_NAMES[kind], "configurationKeys": [key]}
+    story.add("DescribeConfigs", {"resources": [asked], "includeSynonyms": True})
+    return Script(kind_of_script, seed, tuple(story.steps))
 
 
 CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (

@@ -34,6 +34,7 @@ KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
         "configs": lambda seed: script_of(
             "configs", seed, config_scripts.CHAPTERS, begin=config_scripts.begin
         ),
+        "values": lambda seed: config_scripts.all_values_of_a_key("values", seed),
         "features": lambda seed: script_of(
             "features", seed, feature_scripts.CHAPTERS, begin=feature_scripts.begin
         ),

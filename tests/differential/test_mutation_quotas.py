@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 from tests.differential.bodies import TIMEOUT_MS, Fields, created, started, topic
+from tests.differential.comparing import is_object
 from tests.differential.harness import Pair, names_of
 from tests.differential.script import Step
 from tests.interop.kafka.java import Java
@@ -102,7 +103,7 @@ def test_the_same_is_refused_and_the_same_time_to_be_waited(java: Java, tmp_path
 
 def taken_out(answer: Json) -> int:
     """Return the time to wait of an answer, and take it out of it."""
-    assert isinstance(answer, dict)
+    assert is_object(answer)
     wait = answer.pop("throttleTimeMs", 0)
     assert isinstance(wait, int)
     return wait
