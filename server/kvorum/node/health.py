@@ -74,10 +74,12 @@ def _of_log(core: NodeCore) -> Iterator[str]:
     if not raft.has_leader:
         yield "no leader of the quorum is heard of"
         return
-    behind = raft.records_behind
-    if behind is None:
+    high_watermark = raft.leader_high_watermark
+    if high_watermark is None:
         yield "how much of the metadata log is committed is not known yet"
-    elif behind > RECORDS_BEHIND_MAX:
+        return
+    behind = high_watermark - (core.loader.last_offset + 1)
+    if behind > RECORDS_BEHIND_MAX:
         yield f"{behind} records of metadata are committed and not taken in yet"
 
 

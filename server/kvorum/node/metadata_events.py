@@ -26,8 +26,8 @@ class Replica(Protocol):
     """What is asked of the replica of the log."""
 
     @property
-    def records_behind(self) -> int | None:
-        """How much that is committed was not handed over; None where that cannot be told."""
+    def leader_high_watermark(self) -> int | None:
+        """Up to where the leader has committed; None where that cannot be told."""
         ...
 
     @property
@@ -48,7 +48,8 @@ class MetadataEvents:
 
     def _on_published(self, image: MetadataImage) -> None:
         if self._last is None:
-            if self._raft.records_behind == 0:
+            high_watermark = self._raft.leader_high_watermark
+            if high_watermark is not None and self._loader.last_offset >= high_watermark - 1:
                 self._begin(image)
             return
         before, self._last = self._last, image

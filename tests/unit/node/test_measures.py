@@ -141,7 +141,7 @@ def test_a_controller_that_works_half_the_time_is_idle_the_other_half() -> None:
 class PlayedReplica:
     """What the events ask of a replica."""
 
-    records_behind: int | None
+    leader_high_watermark: int | None
     voters: VoterSet
 
 
@@ -182,11 +182,10 @@ def test_what_was_in_the_log_before_is_summed_up_and_no_news(
     MetadataEvents(loader, raft)
     loader.commit([batch(0, FeatureLevelRecord(name="metadata.version", feature_level=30))])
     loader.commit([batch(1, broker(1))])
-    raft.records_behind = 5
+    raft.leader_high_watermark = 6
     loader.commit([batch(2 + number, record) for number, record in enumerate(unclean())])
     assert loader.measures.elections.unclean == 1
     assert caplog.messages == []
-    raft.records_behind = 0
     loader.commit([batch(5, broker(2))])
     (line,) = caplog.messages
     assert line == (
@@ -195,7 +194,7 @@ def test_what_was_in_the_log_before_is_summed_up_and_no_news(
     )
     assert loader.measures.elections.unclean == 0
     # Once it has caught up it tells everything, also where a moment's news is still to come.
-    raft.records_behind = 3
+    raft.leader_high_watermark = 10
     caplog.clear()
     loader.commit([batch(6, broker(3))])
     (line,) = caplog.messages

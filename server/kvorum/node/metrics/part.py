@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from http import HTTPStatus
 
 from kvorum.node.broker_part import BrokerPart
@@ -46,9 +48,11 @@ class MetricsPart:
         self.broker: BrokerPart | None = None
         self.keeper: SnapshotKeeper | None = None
         self._core = core
+        # One thread: pages are written one after the other, and the loop goes on meanwhile.
+        self._thread = ThreadPoolExecutor(1, "metrics")
         self._server = HttpServer(
             {
-                "/metrics": _metrics_answerer(self.readings),
+                "/metrics": _metrics_answerer(self.readings, self._thread),
                 "/healthz": self._answer_healthz,
                 "/readyz": self._answer_readyz,
             }
@@ -65,6 +69,7 @@ class MetricsPart:
     async def stop(self) -> None:
         """Answer no more."""
         await self._server.stop()
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def readings(self) -> list[Reading]:
         """Return the value of everything that can be measured of this node now."""
@@ -106,7 +111,7 @@ class MetricsPart:
         return HttpAnswer(status, f"{json.dumps(said)}\n".encode(), JSON_TYPE)
 
 
-def _metrics_answerer(readings: Callable[[], list[Reading]]) -> Answerer:
+def _metrics_answerer(readings: Callable[[], list[Reading]], thread: Executor) -> Answerer:
     """Return what answers a scrape; raises NodeStartError without the Prometheus client."""
     try:
         # A third of a start's imports, for those only who have it looked at.
@@ -119,7 +124,9 @@ def _metrics_answerer(readings: Callable[[], list[Reading]]) -> Answerer:
     exposition = Exposition()
 
     async def answer(request: HttpRequest) -> HttpAnswer:
-        body, content_type = exposition.render(readings(), request.accept)
+        body, content_type = await asyncio.get_running_loop().run_in_executor(
+            thread, exposition.render, readings(), request.accept
+        )
         return HttpAnswer(HTTPStatus.OK, body, content_type)
 
     return answer

@@ -228,19 +228,17 @@ class RaftNode:
         return self._driver is not None and isinstance(self._driver.core.role, Leader | Follower)
 
     @property
-    def records_behind(self) -> int | None:
-        """How much of what the leader has committed the listener has not heard of.
+    def leader_high_watermark(self) -> int | None:
+        """Up to where the leader has committed, whether that has come here or not.
 
         None where that cannot be told: no leader, or none that has answered a fetch yet.
         """
         if self._driver is None:
             return None
-        role, committed = self._driver.core.role, None
+        role = self._driver.core.role
         if isinstance(role, Follower):
-            committed = role.leader_high_watermark
-        elif isinstance(role, Leader):
-            committed = self._driver.core.high_watermark
-        return None if committed is None else max(committed - self._driver.applier.next_offset, 0)
+            return role.leader_high_watermark
+        return self._driver.core.high_watermark if isinstance(role, Leader) else None
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
