@@ -80,7 +80,7 @@ async def test_a_controller_that_breaks_starts_from_its_log_again(
 
     async with AsyncCluster() as cluster:
         with monkeypatch.context() as broken:
-            broken.setattr("kvorum.node.controller_shell.handle", fail)
+            broken.setattr("kvorum.node.controller_shell.handle_in_pieces", fail)
             codes = await asyncio.to_thread(create, cluster.controller_servers, "never")
             assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR]
         codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "then")
