@@ -157,7 +157,7 @@ class Names(NamedTuple):
     def _record(self, record: LogRecord, *, is_placed: bool) -> Json:
         data = record.data
         if is_placed and record.type == "PartitionRecord":
-            data = what_is_determined(data)
+            data = what_is_determined(data, self.view.racks)
         return {"type": record.type, "version": record.version, **self.comparable(data)}
 
 
@@ -171,13 +171,14 @@ def in_order(api: str, value: Json, name: str = "") -> Json:
     return value
 
 
-def what_is_determined(data: Mapping[str, Any]) -> dict[str, Any]:
+def what_is_determined(data: Mapping[str, Any], racks: Mapping[int, str | None]) -> dict[str, Any]:
     """Return what chance does not decide of a partition that the controller has placed."""
     replicas, isr = data["replicas"], data["isr"]
     assert len(set(replicas)) == len(replicas), data
     return {
         **data,
         "replicas": len(replicas),
+        "racks": len({racks[replica] for replica in replicas}),
         "isr": isr == [replica for replica in replicas if replica in isr],
         "leader": data["leader"] == isr[0] == replicas[0],
         "directories": len(data.get("directories") or ()),

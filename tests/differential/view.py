@@ -108,6 +108,7 @@ class ClusterView:
     )
     epochs: dict[int, int] = field(default_factory=dict[int, int])
     fenced: set[int] = field(default_factory=set[int])
+    racks: dict[int, str | None] = field(default_factory=dict[int, str | None])
     features: dict[str, int] = field(default_factory=dict[str, int])
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     epoch_symbols: dict[int, str] = field(default_factory=dict[int, str])
@@ -220,6 +221,7 @@ class ClusterView:
         """Take a RegisterBrokerRecord in."""
         broker, epoch = data["brokerId"], data["brokerEpoch"]
         self.epochs[broker] = epoch
+        self.racks[broker] = data["rack"]
         (self.fenced.add if data["fenced"] else self.fenced.discard)(broker)
         if epoch not in self.epoch_symbols:
             earlier = sum(
