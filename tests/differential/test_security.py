@@ -80,7 +80,7 @@ def wait_until_published(side: Side, marker: str) -> None:
     side.ask("CreateAcls", {"creations": [entry(AclResourceType.GROUP, "marker", user=marker)]})
     deadline = time.monotonic() + PUBLISHING_TIMEOUT_S
     while not side.ask("DescribeAcls", {**ANYTHING, "principalFilter": marker})["resources"]:
-        assert time.monotonic() < deadline, f"{side.name} does not publish {marker}"
+        assert time.monotonic() < deadline, f"{side.name} keeps {marker}:\n{side.last_words()}"
         time.sleep(POLL_INTERVAL_S)
     side.take_records()
 
