@@ -196,3 +196,44 @@ def test_all_brokers_together() -> None:
     (config,) = result.configs
     assert (config.name, config.value, config.config_source) == ("log.retention.ms", "7200000", 3)
     assert [(s.value, s.source) for s in config.synonyms] == [("7200000", 3)]
+
+
+def dynamic(name: str, value: str, broker: str = "") -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=ResourceType.BROKER, resource_name=broker, name=name, value=value
+    )
+
+
+def test_a_node_does_not_take_every_dynamic_value_that_is_in_the_log() -> None:
+    image = image_with(
+        dynamic("num.io.threads", " 7"),
+        dynamic("num.network.threads", "many"),
+        dynamic("node.id", "9"),
+        dynamic("listeners", "PLAINTEXT://:1"),
+        dynamic("what.ever", "x"),
+        dynamic("ssl.keystore.type", "PEM", broker="1"),
+        dynamic("listener.name.a.ssl.keystore.type", "PEM", broker="1"),
+        dynamic("log.retention.ms", "-5x", broker="1"),
+    )
+    shown = {entry.name: entry.value for entry in described(image, broker(""), view()).configs}
+    # The text of a value for all brokers is shown as it was written.
+    assert shown == {"num.io.threads": " 7", "what.ever": None}
+    own = {
+        entry.name
+        for entry in described(image, broker("1"), view()).configs
+        if entry.config_source == DYNAMIC_BROKER
+    }
+    assert own == {"listener.name.a.ssl.keystore.type"}
+
+
+def test_defaults_that_a_topic_cannot_have_are_an_error_without_a_text() -> None:
+    image = image_with(
+        TopicRecord(name="t", topic_id=bytes(15) + b"\1"),
+        dynamic("log.flush.interval.ms", "-7"),
+    )
+    result = described(image, Resource(ResourceType.TOPIC, "t"), view())
+    assert (result.error_code, result.error_message, result.configs) == (-1, None, [])
+
+
+def broker(name: str) -> Resource:
+    return Resource(ResourceType.BROKER, name)

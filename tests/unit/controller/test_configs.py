@@ -107,6 +107,8 @@ def test_lists_are_appended_to_and_subtracted_from(controller: ControllerUnderTe
     assert policy(APPEND, "compact") == "delete,compact"
     assert policy(APPEND, "compact") == "delete,compact"
     assert policy(SUBTRACT, "delete") == "compact"
+    # Java does not see what is empty behind the last comma.
+    assert policy(APPEND, "delete,") == "compact,delete"
 
 
 def test_brokers_get_every_change_as_a_call_to_reload(controller: ControllerUnderTest) -> None:
@@ -155,6 +157,11 @@ REFUSALS = [
         Resource(TOPIC, "t", [Alter("retention.ms", APPEND, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key retention.ms because its type is not LIST.",
+    ),
+    Refusal(
+        Resource(16, "m", [Alter("metrics", APPEND, "x")]),
+        ErrorCode.INVALID_CONFIG,
+        "Can't APPEND to key metrics because its type is not LIST.",
     ),
     Refusal(
         Resource(TOPIC, "t", [Alter("no.such", SUBTRACT, "5")]),

@@ -18,6 +18,7 @@ from kvorum.metadata.config_definitions import (
     broker_definition,
     convert_to_text,
     default_value,
+    java_split,
     parse_value,
 )
 from kvorum.metadata.request_error import RequestError
@@ -90,8 +91,8 @@ def _edited_list(values: Mapping[str, str], name: str, operation: int, value: st
     text = values.get(name)
     if text is None:
         text = convert_to_text(default_value(definition)) or ""
-    old = text.split(",") if text else []
-    edits = value.split(",")
+    old = java_split(text) if text else []
+    edits = java_split(value)
     if operation == APPEND:
         return ",".join([*old, *(edit for edit in edits if edit not in old)])
     for edit in edits:

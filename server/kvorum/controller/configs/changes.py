@@ -15,6 +15,7 @@ from kvorum.metadata.config_definitions import (
     ConfigType,
     convert_to_text,
     default_value,
+    java_split,
 )
 from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
@@ -141,22 +142,12 @@ def _edited_list(resource: ConfigResource, operation: ConfigOperation, current: 
     if current is None:
         current = None if definition.is_required else convert_to_text(default_value(definition))
     parts = [part for part in (current or "").split(",") if part]
-    for value in _java_split(operation.value or ""):
+    for value in java_split(operation.value or ""):
         if operation.operation is Operation.APPEND and value not in parts:
             parts.append(value)
         if operation.operation is Operation.SUBTRACT and value in parts:
             parts.remove(value)
     return ",".join(parts)
-
-
-def _java_split(text: str) -> list[str]:
-    """Return the parts between commas as Java has them: without the empty ones at the end."""
-    if not text:
-        return [""]
-    parts = text.split(",")
-    while parts and not parts[-1]:
-        parts.pop()
-    return parts
 
 
 def _definition(resource: ConfigResource, name: str) -> ConfigDefinition | None:

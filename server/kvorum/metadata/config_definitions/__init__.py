@@ -17,6 +17,7 @@ from kvorum.metadata.config_definitions.endpoints import (
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.group_rules import validate_group_configs
+from kvorum.metadata.config_definitions.java_text import java_split
 from kvorum.metadata.config_definitions.synonyms import (
     broker_definition,
     broker_synonyms,
@@ -64,6 +65,7 @@ __all__ = [
     "default_value",
     "group_defaults",
     "group_synonym",
+    "java_split",
     "parse_all",
     "parse_bootstrap_server",
     "parse_host_port",

@@ -87,3 +87,13 @@ def is_java_duration_from_zero(text: str) -> bool:
         fraction = -fraction
     nanoseconds = total * 1_000_000_000 + fraction
     return (-nanoseconds if match["sign"] == "-" else nanoseconds) >= 0
+
+
+def java_split(text: str) -> list[str]:
+    """Return the parts between commas as Java has them: without the empty ones at the end."""
+    if not text:
+        return [""]
+    parts = text.split(",")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
