@@ -217,6 +217,8 @@ def test_what_is_counted_of_requests_is_what_was_asked(
     assert grown(f"{CONTROLLER}EventQueueOperationsStartedCount") >= TOPICS
     assert grown(f"{events}_count") == grown(f"{CONTROLLER}EventQueueOperationsStartedCount")
     assert grown(f"{events}_sum") > 0
+    waits = "kafka_controller_ControllerEventManager_EventQueueTimeMs"
+    assert grown(f"{waits}_count") == grown(f"{events}_count")
     assert grown(f"{CONTROLLER}LastCommittedRecordOffset") >= 2 * TOPICS
     assert grown(f"{CONTROLLER}GlobalTopicCount") == TOPICS
     assert grown("kafka_server_BrokerMetadataListener_MetadataBatchSizes_sum") >= 2 * TOPICS

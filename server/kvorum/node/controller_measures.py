@@ -13,9 +13,14 @@ class ControllerMeasures:
         self.late_count = 0
         self.failure_count = 0
         self.new_leader_count = 0
+        self.waiting_ms = LatestValues()
         self.processing_ms = LatestValues()
         self.busy_ms = WindowedSensor(now_ms)
         self.last_append_ms: int | None = None
+
+    def waited(self, duration_ms: float) -> None:
+        """Note for how long a request or task had to wait for its turn."""
+        self.waiting_ms.record(duration_ms)
 
     def processed(self, *, started_ms: float, ended_ms: float) -> None:
         """Note that the controller worked on one request or task."""

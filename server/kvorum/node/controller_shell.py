@@ -222,9 +222,11 @@ class ControllerShell:
     async def _run(
         self, claim: _Claim, task: Task[Answer], *, request: IncomingRequest | None = None
     ) -> Answer:
+        came_ms = self._clock.monotonic_ms()
         async with self._turn:
             self._demand_leadership(claim)
             started_ms = self._clock.monotonic_ms()
+            self.measures.waited(started_ms - came_ms)
             try:
                 result = await self._decide(claim, task, request)
             finally:

@@ -34,14 +34,8 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.controller",
         "KafkaController",
-        "heartbeats are answered as they come: there is no queue to wait in",
+        "heartbeats have no time limit here",
         names="TimedOutBrokerHeartbeatCount",
-    ),
-    *_absent(
-        "kafka.controller",
-        "ControllerEventManager",
-        "there is no queue; kvorum_event_loop_stalled_ms_total tells when everything had to wait",
-        names="EventQueueTimeMs",
     ),
     *_absent(
         "kafka.server",

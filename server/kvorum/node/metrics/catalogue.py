@@ -46,7 +46,10 @@ KAFKA_CONTROLLER_BROKERS: Final = MetricGroup(
 CONTROLLER_EVENT_TIMES: Final = MetricGroup(
     CONTROLLER_DOMAIN,
     "ControllerEventManager",
-    {"EventQueueProcessingTimeMs": "How long the controller works on a request or task"},
+    {
+        "EventQueueTimeMs": "How long a request or task waits for those before it",
+        "EventQueueProcessingTimeMs": "How long the controller works on a request or task",
+    },
     kind=Kind.HISTOGRAM,
 )
 CONTROLLER_EVENTS: Final = MetricGroup(

@@ -97,9 +97,9 @@ def _work(core: NodeCore, shell: ControllerShell) -> Iterator[Reading]:
     yield controller.reading("NewActiveControllersCount", measures.new_leader_count)
     yield stats.reading("UncleanLeaderElectionsPerSec", elections.unclean)
     yield stats.reading("ElectionFromEligibleLeaderReplicasPerSec", elections.from_elr)
-    yield catalogue.CONTROLLER_EVENT_TIMES.reading(
-        "EventQueueProcessingTimeMs", measures.processing_ms.distribution()
-    )
+    times = catalogue.CONTROLLER_EVENT_TIMES
+    yield times.reading("EventQueueTimeMs", measures.waiting_ms.distribution())
+    yield times.reading("EventQueueProcessingTimeMs", measures.processing_ms.distribution())
     idle_ratio = measures.idle_ratio(core.clock.monotonic_ms())
     yield catalogue.CONTROLLER_EVENTS.reading("AvgIdleRatio", idle_ratio)
 
