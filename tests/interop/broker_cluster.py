@@ -45,13 +45,13 @@ _BROKER_SETTINGS = {
     "log.cleaner.dedupe.buffer.size": "2000000",
     "num.network.threads": "2",
     "num.io.threads": "2",
-    "metadata.log.max.record.bytes.between.snapshots": "8000",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
 }
 _QUORUM_SETTINGS = {
     "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     # Who leads shall be told by what the tests do.
     "auto.leader.rebalance.enable": "false",
-    "metadata.log.max.record.bytes.between.snapshots": "8000",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
 }
 
 

@@ -1,0 +1,135 @@
+"""What a node of ours writes when Kafka's tools ask for it, read by Kafka's other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.interop.metadata_shell import (
+    Shell,
+    history,
+    load,
+    records_of,
+    tree_text,
+    without_provenance,
+)
+from tests.unit.metadata.golden_logs import snapshots
+
+from kvorum.wire.records import read_batches
+
+pytestmark = pytest.mark.interop
+
+SNAPSHOT_AFTER_BYTES = 500
+NODE_SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+    "metadata.log.max.record.bytes.between.snapshots": str(SNAPSHOT_AFTER_BYTES),
+}
+TOPIC = ("--entity-type", "topics", "--entity-name", "written")
+USER = ("--entity-type", "users", "--entity-name", "alice")
+CLIENT = ("--entity-type", "clients", "--entity-name", "loader (1)")
+ACCESS = ("--allow-principal", "User:alice", "--topic", "written", "--operation")
+STEPS: tuple[tuple[str, ...], ...] = (
+    ("kafka-topics", "--create", "--topic", "written", "--partitions", "3"),
+    ("kafka-topics", "--create", "--topic", "removed", "--config", "retention.ms=9"),
+    ("kafka-topics", "--delete", "--topic", "removed"),
+    ("kafka-configs", *TOPIC, "--alter", "--add-config", "cleanup.policy=[compact,delete]"),
+    ("kafka-configs", *TOPIC, "--alter", "--add-config", "min.insync.replicas=2"),
+    ("kafka-configs", *TOPIC, "--alter", "--delete-config", "min.insync.replicas"),
+    (
+        "kafka-configs",
+        *("--entity-type", "brokers", "--entity-default", "--alter"),
+        *("--add-config", "log.retention.ms=100000"),
+    ),
+    (
+        "kafka-configs",
+        *("--entity-type", "brokers", "--entity-name", "1", "--alter"),
+        *("--add-config", "message.max.bytes=2097152"),
+    ),
+    (
+        "kafka-configs",
+        *("--entity-type", "client-metrics", "--entity-name", "often", "--alter"),
+        *("--add-config", "interval.ms=1000"),
+    ),
+    (
+        "kafka-configs",
+        *("--entity-type", "groups", "--entity-name", "readers", "--alter"),
+        *("--add-config", "consumer.session.timeout.ms=50000"),
+    ),
+    ("kafka-configs", *USER, "--alter", "--add-config", "SCRAM-SHA-256=[password=secret]"),
+    ("kafka-configs", *USER, "--alter", "--add-config", "SCRAM-SHA-512=[password=secret]"),
+    ("kafka-configs", *USER, "--alter", "--delete-config", "SCRAM-SHA-512"),
+    ("kafka-configs", *USER, "--alter", "--add-config", "producer_byte_rate=1024"),
+    ("kafka-configs", *USER, *CLIENT, "--alter", "--add-config", "request_percentage=0.5"),
+    ("kafka-configs", *USER, "--alter", "--delete-config", "producer_byte_rate"),
+    ("kafka-acls", "--add", *ACCESS, "Read"),
+    ("kafka-acls", "--add", *ACCESS, "Write"),
+    ("kafka-acls", "--remove", "--force", *ACCESS, "Write"),
+    ("kafka-features", "downgrade", "--feature", "share.version=0"),
+)
+WRITTEN = {
+    "AccessControlEntryRecord",
+    "BeginTransactionRecord",
+    "BrokerRegistrationChangeRecord",
+    "ClearElrRecord",
+    "ClientQuotaRecord",
+    "ConfigRecord",
+    "EndTransactionRecord",
+    "FeatureLevelRecord",
+    "NoOpRecord",
+    "PartitionRecord",
+    "RegisterBrokerRecord",
+    "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
+    "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
+    "TopicRecord",
+    "UserScramCredentialRecord",
+}
+
+
+@pytest.fixture(scope="module")
+def metadata_directory(
+    kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """What is left of a node that was asked for all that."""
+    node = KvorumNode(tmp_path_factory.mktemp("written"), NODE_SETTINGS)
+    with node:
+        for tool, *arguments in STEPS:
+            where = ("--bootstrap-server", node.bootstrap_servers)
+            done = kafka_tools.run(tool, *where, *arguments)
+            assert done.exit_code == 0, (tool, arguments, done.stdout, done.stderr)
+        assert node.stop() == 0
+        yield node.files.data / "__cluster_metadata-0"
+
+
+def test_each_type_of_record_was_written(metadata_directory: Path) -> None:
+    batches = [batch for batch in read_batches(history(metadata_directory)) if not batch.is_control]
+    names = {message.NAME for batch in batches for message, _, _ in records_of(batch)}
+    assert names >= WRITTEN
+
+
+def test_the_real_shell_shows_log_and_snapshots(
+    metadata_directory: Path, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    shell, log = Shell(kafka_tools, tmp_path), history(metadata_directory)
+    assert "StandardAcl[" in shell.check(log)
+    written = snapshots(metadata_directory)
+    assert len(written) > 1
+    for end, file in written.items():
+        said = shell.check(file.read_bytes(), file)
+        assert without_provenance(said) == without_provenance(tree_text(*load(log, end_offset=end)))
+
+
+def test_the_real_tool_dumps_them(metadata_directory: Path, kafka_tools: ToolRunner) -> None:
+    files = [*snapshots(metadata_directory).values(), *metadata_directory.glob("*.log")]
+    for file in files:
+        options = ("--cluster-metadata-decoder", "--files", str(file))
+        dumped = kafka_tools.run("kafka-dump-log", *options)
+        assert (dumped.exit_code, dumped.stderr) == (0, "")
+        assert "payload" in dumped.stdout
+        assert "Error at" not in dumped.stdout
