@@ -28,7 +28,7 @@ def encode_answer(response: Message, *, version: int, correlation_id: int) -> by
 def cut_error_messages(value: Struct) -> None:
     """Cut every error message inside `value` to what a string can hold."""
     for field in fields_of(type(value)):
-        own: object = getattr(value, field.attribute)
+        own: str | Struct | list[object] | None = getattr(value, field.attribute)
         if field.attribute == ERROR_MESSAGE and isinstance(own, str):
             cut = own.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
             setattr(value, field.attribute, cut)

@@ -175,9 +175,9 @@ def test_without_an_authorizer_there_are_none(controller: ControllerUnderTest) -
     assert isinstance(created, CreateAclsResponse)
     removed = controller.ask(DeleteAclsRequest(filters=[any_filter()]))
     assert isinstance(removed, DeleteAclsResponse)
-    for result in (*created.results, *removed.filter_results):
-        assert result.error_code == ErrorCode.SECURITY_DISABLED
-        assert result.error_message == "No Authorizer is configured."
+    refused = [(one.error_code, one.error_message) for one in created.results]
+    refused += [(one.error_code, one.error_message) for one in removed.filter_results]
+    assert refused == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
 
 
 def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> None:
