@@ -11,6 +11,7 @@ from kvorum.node.config import (
     MetadataLogSettings,
     NetworkSettings,
     QuorumSettings,
+    SecuritySettings,
     TopicSettings,
 )
 
@@ -22,7 +23,14 @@ def test_every_setting_is_read_outside_of_the_configuration_itself() -> None:
     source = "".join(
         path.read_text() for path in SERVER.rglob("*.py") if CONFIG not in path.parents
     )
-    groups = (BrokerSettings, MetadataLogSettings, NetworkSettings, QuorumSettings, TopicSettings)
+    groups = (
+        BrokerSettings,
+        MetadataLogSettings,
+        NetworkSettings,
+        QuorumSettings,
+        SecuritySettings,
+        TopicSettings,
+    )
     unread = [
         f"{group.__name__}.{field.name}"
         for group in groups

@@ -121,7 +121,7 @@ class NodeConfig:
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
             network=network_settings(values),
-            security=security_settings(values),
+            security=security_settings(values, must_be_servable=must_be_servable),
             own=own_settings(texts),
             enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
             enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),

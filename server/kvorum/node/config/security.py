@@ -27,11 +27,14 @@ class SecuritySettings:
     tokens: TokenSettings = field(default_factory=TokenSettings)
 
 
-def security_settings(values: BrokerValues) -> SecuritySettings:
-    """Read ``authorizer.class.name`` with its keys, and ``delegation.token.*``."""
+def security_settings(values: BrokerValues, *, must_be_servable: bool) -> SecuritySettings:
+    """Read ``authorizer.class.name`` with its keys, and ``delegation.token.*``.
+
+    Without `must_be_servable` an authorizer that only Kafka has is passed over.
+    """
     secret_key = values.optional_text("delegation.token.secret.key")
     return SecuritySettings(
-        authorizer=_authorizer(values),
+        authorizer=_authorizer(values, must_be_servable=must_be_servable),
         tokens=TokenSettings(
             secret_key=secret_key.encode() if secret_key else None,
             lifetime_ms_max=values.integer("delegation.token.max.lifetime.ms"),
@@ -41,9 +44,9 @@ def security_settings(values: BrokerValues) -> SecuritySettings:
     )
 
 
-def _authorizer(values: BrokerValues) -> AuthorizerRules | None:
+def _authorizer(values: BrokerValues, *, must_be_servable: bool) -> AuthorizerRules | None:
     name = values.text("authorizer.class.name")
-    if not name:
+    if not name or (name != AUTHORIZER_CLASS and not must_be_servable):
         return None
     if name != AUTHORIZER_CLASS:
         raise ConfigError(
