@@ -241,6 +241,14 @@ def test_json_lines_are_json_from_the_first_to_the_last(
     assert all(line["time"] and line["logger"].startswith("kvorum.") for line in said)
 
 
+def garbage(address: str) -> None:
+    """Send what is no request and wait until the connection is closed."""
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"\x00\x00\x00\x04abcd")
+        assert client.recv(1) == b""
+
+
 def test_clients_that_misbehave_do_not_keep_others_out(
     formatted: CombinedNode, tmp_path: Path
 ) -> None:
@@ -248,6 +256,7 @@ def test_clients_that_misbehave_do_not_keep_others_out(
     with node.process() as process, ExitStack() as held:
         host, port = address_of(process).split(":")
         for number in range(HELD_CONNECTIONS):
+            garbage(node.broker)
             client = socket.create_connection((host, int(port)))
             held.enter_context(client)
             client.sendall([b"", b"GET /metr", b"\x16\x03\x01", b"\x00" * 6_000][number % 4])
@@ -256,6 +265,10 @@ def test_clients_that_misbehave_do_not_keep_others_out(
         page = scrape(address_of(process))
         names = ("GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount")
         assert [page.value(f"{CONTROLLER}{name}") for name in names] == [1, 1, 0]
+        process.wait_for_line("Closed a connection client=127.0.0.1:")
+        # One line in ten seconds at most, however many connections are closed.
+        closings = [line for line in process.lines() if "Closed a connection" in line]
+        assert len(closings) < HELD_CONNECTIONS / 4
         assert "Traceback" not in "\n".join(process.lines())
 
 

@@ -29,7 +29,7 @@ class BrokerPart:
         self._core = core
         config = core.config
         self._forwarder = Forwarder(core.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS))
-        self._topic_creator = TopicCreator(config, self._forwarder)
+        self._topic_creator = TopicCreator(config, self._forwarder, core.clock)
         self._role = BrokerRole(
             self._identity(),
             BrokerTimes(

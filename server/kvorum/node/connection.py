@@ -11,7 +11,9 @@ from typing import cast
 
 from kvorum.node.connection_limits import ConnectionLimits
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.event import Event
 from kvorum.node.raft import Clock
+from kvorum.node.rare_events import RareEvents
 from kvorum.node.throttling import pause_ms
 
 READ_AHEAD_BYTES = 64 * 1024
@@ -50,7 +52,10 @@ class ConnectionRules:
 class OpenConnections(set["ServerConnection"]):
     """The connections of one listener; what is accepted once it `is_over` is closed at once."""
 
-    is_over: bool = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_over = False
+        self.closings = RareEvents()
 
 
 class ServerConnection(asyncio.Protocol):
@@ -119,8 +124,18 @@ class ServerConnection(asyncio.Protocol):
         self._can_write.set()
 
     def close(self, reason: str) -> None:
-        """Close because of `reason`, with one line in the log."""
-        _log.info("Closed the connection of %s to %s: %s", self._peer, self._peer.listener, reason)
+        """Close because of `reason`, with a line in the log unless there was one a moment ago."""
+        untold_count = self._others.closings.happened(self._rules.clock.monotonic_ms())
+        if untold_count is not None:
+            _log.info(
+                Event(
+                    "Closed a connection",
+                    client=str(self._peer),
+                    listener=self._peer.listener,
+                    reason=reason,
+                    others=untold_count or None,
+                )
+            )
         self.abort()
 
     def finish(self) -> None:

@@ -7,12 +7,12 @@ import resource
 from collections import Counter
 from dataclasses import dataclass
 
+from kvorum.node.event import Event
 from kvorum.node.raft import Clock
+from kvorum.node.rare_events import RareEvents
 
 RESERVED_DESCRIPTORS = 128
 """Kept for the log, snapshots, connections to other nodes and whatever the process opens."""
-COMPLAINT_INTERVAL_MS = 10_000
-"""One line in this time, however many connections are refused."""
 _log = logging.getLogger(__name__)
 
 
@@ -32,8 +32,7 @@ class ConnectionLimits:
         self._clock = clock
         self._total = 0
         self._by_address: Counter[str] = Counter()
-        self._refused = 0
-        self._complained_at_ms: float | None = None
+        self._refusals = RareEvents()
 
     @property
     def total(self) -> int:
@@ -60,22 +59,19 @@ class ConnectionLimits:
             del self._by_address[address]
 
     def _complain(self, address: str) -> None:
-        self._refused += 1
-        now_ms = self._clock.monotonic_ms()
-        last_ms = self._complained_at_ms
-        if last_ms is not None and now_ms < last_ms + COMPLAINT_INTERVAL_MS:
+        untold_count = self._refusals.happened(self._clock.monotonic_ms())
+        if untold_count is None:
             return
-        self._complained_at_ms = now_ms
         _log.warning(
-            "Refused %d connections, the last one from %s: %d are open (limits: %d in all, %d an "
-            "address)",
-            self._refused,
-            address,
-            self._total,
-            self._limits.total_max,
-            self._limits.per_address_max,
+            Event(
+                "Refused a connection: too many are open",
+                client=address,
+                others=untold_count or None,
+                open=self._total,
+                total_max=self._limits.total_max,
+                per_address_max=self._limits.per_address_max,
+            )
         )
-        self._refused = 0
 
 
 def usable_limits(*, total_max: int, per_address_max: int) -> Limits:

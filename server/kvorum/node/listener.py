@@ -74,7 +74,8 @@ class ListenerServer:
             oldest_ms = self._rules.clock.monotonic_ms() - self._idle_ms_max
             for connection in tuple(self._connections):
                 if connection.last_active_ms < oldest_ms and not connection.is_busy:
-                    connection.close(f"idle for {self._idle_ms_max} ms")
+                    # Nothing to tell: clients that are done often go like that.
+                    connection.abort()
 
 
 async def _stop_accepting(server: asyncio.Server) -> None:

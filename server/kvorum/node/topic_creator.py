@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.event import Event
 from kvorum.node.forwarding import Forwarder
+from kvorum.node.raft import Clock
+from kvorum.node.rare_events import RareEvents
 from kvorum.node.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
@@ -26,9 +29,11 @@ _log = logging.getLogger(__name__)
 class TopicCreator:
     """Asks the controller for topics, in the name of the client that missed them."""
 
-    def __init__(self, config: NodeConfig, forwarder: Forwarder) -> None:
+    def __init__(self, config: NodeConfig, forwarder: Forwarder, clock: Clock) -> None:
         self._config = config
         self._forwarder = forwarder
+        self._clock = clock
+        self._failures = RareEvents()
         self._names_under_way: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,19 +57,27 @@ class TopicCreator:
             creation = self._creation(names, request)
             response = await self._forwarder.forward_changed(creation, creation.body)
         except (RequestError, CloseConnectionError) as error:
-            _log.warning("Creating the topics %s automatically failed: %s", ", ".join(names), error)
+            self._complain(", ".join(names), str(error))
             return
         finally:
             self._names_under_way.difference_update(names)
         assert isinstance(response, CreateTopicsResponse)
         for topic in response.topics:
             if topic.error_code != ErrorCode.NONE:
-                _log.warning(
-                    "Creating the topic %s automatically was refused with error %d: %s",
-                    topic.name,
-                    topic.error_code,
-                    topic.error_message,
+                self._complain(topic.name, topic.error_message or f"error {topic.error_code}")
+
+    def _complain(self, topics: str, error: str) -> None:
+        # A client that asks for a topic that cannot be does so often.
+        untold_count = self._failures.happened(self._clock.monotonic_ms())
+        if untold_count is not None:
+            _log.warning(
+                Event(
+                    "Topics could not be created automatically",
+                    topics=topics,
+                    error=error,
+                    others=untold_count or None,
                 )
+            )
 
     def _creation(self, names: list[str], request: IncomingRequest) -> IncomingRequest:
         body = CreateTopicsRequest(

@@ -110,7 +110,7 @@ def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
     assert limits.admit("c")
     clock.now_ms = 10_000
     assert not limits.admit("d")
-    assert "Refused 3 connections" in caplog.records[1].getMessage()
+    assert "client=d others=2 open=3 total_max=3" in caplog.records[1].getMessage()
 
 
 def test_the_limit_leaves_descriptors_for_the_rest() -> None:

@@ -20,6 +20,7 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.node.event import Event
 from kvorum.node.log_format import JsonFormatter
 from kvorum.node.metadata_events import changes
+from kvorum.node.rare_events import INTERVAL_MS, RareEvents
 from kvorum.wire.uuid_text import uuid_to_text
 
 DIRECTORY, OTHER_DIRECTORY = bytes(15) + b"\x01", bytes(15) + b"\x02"
@@ -159,3 +160,12 @@ def test_controllers_and_features_are_told() -> None:
         "A feature has changed feature=metadata.version level=30 before=22",
     ]
     assert "A feature is off feature=group.version before=1" in lines(new, old)
+
+
+def test_what_happens_all_the_time_is_told_once_in_a_while() -> None:
+    events = RareEvents()
+    assert events.happened(0) == 0
+    assert [events.happened(time_ms) for time_ms in (1, 2, INTERVAL_MS - 1)] == [None, None, None]
+    assert events.happened(INTERVAL_MS) == 3
+    assert events.happened(INTERVAL_MS + 1) is None
+    assert events.happened(3 * INTERVAL_MS) == 1
