@@ -7,7 +7,7 @@ cluster that was made long ago. ``KVORUM_DIFFERENTIAL_SCRIPTS`` makes the whole 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -18,11 +18,18 @@ from tests.differential.feature_scripts import LEVEL_CHAPTERS, begin_at_level, u
 from tests.differential.harness import Outcome, Pair, names_of
 from tests.differential.metadata_log import LogTail
 from tests.differential.script import AnyStep, Script
+from tests.differential.sides import Side
 from tests.differential.story import script_of
 from tests.interop.kafka.java import Java
+from tests.unit.metadata.golden_logs import log_records, snapshot_records, snapshots
 
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import image_records
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION, MetadataVersion
-from kvorum.wire.json_form import Json
+from kvorum.wire.json_form import Json, to_json
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.primitives import Message
 
 IS_WHOLE: Final = "KVORUM_DIFFERENTIAL_SCRIPTS" in os.environ
 QUICK_LEVELS: Final = (7, 14, 17)
@@ -30,6 +37,8 @@ LEVELS: Final = tuple(
     int(level) for level in MetadataVersion if level < LATEST_PRODUCTION_METADATA_VERSION
 )
 SCRIPTS_PER_LEVEL: Final = 12 if IS_WHOLE else 2
+SNAPSHOTS: Final = {"metadata.log.max.record.bytes.between.snapshots": "2500"}
+NAMED: Final = frozenset({"minSupportedVersion", "minSupportedLevel", "entityType", "port"})
 HIGHEST: Final = int(LATEST_PRODUCTION_METADATA_VERSION)
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -79,7 +88,7 @@ def sorted_by_name(value: Json) -> Json:
     if not is_array(value):
         return value
     sorted_parts = [sorted_by_name(each) for each in value]
-    if all(is_object(part) and "minSupportedVersion" in part for part in sorted_parts):
+    if all(is_object(part) and NAMED & part.keys() for part in sorted_parts):
         return sorted(sorted_parts, key=as_text)
     return sorted_parts
 
@@ -87,10 +96,51 @@ def sorted_by_name(value: Json) -> Json:
 @pytest.mark.parametrize("level", LEVELS if IS_WHOLE else QUICK_LEVELS)
 def test_a_level_lets_the_same_be_done_and_written(java: Java, tmp_path: Path, level: int) -> None:
     release = MetadataVersion(level).text
-    with Pair(java, tmp_path, release=release) as pair:
+    with Pair(java, tmp_path, overrides=SNAPSHOTS, release=release) as pair:
         real, ours = first_records(pair)
         assert real == ours
         outcomes: list[Outcome] = [pair.run(script) for script in scripts(level)]
         assert pair.ours.view.settings.features["metadata.version"] == HIGHEST
     failing = [outcome.report() for outcome in outcomes if outcome.findings]
     assert not failing, "\n".join(failing[:5])
+    assert all(compared_snapshots(side) for side in pair.sides)
+
+
+def compared_snapshots(side: Side) -> int:
+    """Compare the snapshots of a side with what ours come to for the same log; how many?"""
+    directory = side.folder / "data" / "__cluster_metadata-0"
+    image, offset, count = MetadataImage(), 0, 0
+    for end, file in snapshots(directory).items():
+        image = image.apply_all(
+            record for record in log_records(directory, offset) if record[2] < end
+        )
+        offset = end
+        topics = frozenset(image.topics.ids)
+        wanted = [
+            (message, version)
+            for message, version, _ in snapshot_records(file, end)
+            # Real Kafka keeps those of topics that came and went between two images.
+            if not is_leftover(message, topics)
+        ]
+        made = [(message, version) for message, version in image_records(image)]
+        assert told(made) == told(wanted), f"{side.name} {file.name}"
+        count += 1
+    return count
+
+
+def is_leftover(message: Message, topics: frozenset[str]) -> bool:
+    """Tell whether a record is the configuration of a topic that is not there."""
+    return (
+        isinstance(message, ConfigRecord)
+        and message.resource_type == ResourceType.TOPIC
+        and message.resource_name not in topics
+    )
+
+
+def told(records: Iterable[tuple[Message, int]]) -> list[str]:
+    """Return records as texts, sorted: they and their lists of named things have no order."""
+    rows = [
+        {"type": message.NAME, "version": version, "data": to_json(message, version)}
+        for message, version in records
+    ]
+    return sorted(as_text(sorted_by_name(row)) for row in rows)
