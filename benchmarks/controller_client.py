@@ -32,7 +32,7 @@ from kvorum.wire.messages.describe_quorum import (
 
 ANSWER_SECONDS_MAX = 3.0
 RETRY_SECONDS = 0.002
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 300.0
 CAUGHT_UP_MS = 1000
 METADATA_TOPIC = "__cluster_metadata"
 
