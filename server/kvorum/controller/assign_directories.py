@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leaderships import PartitionOfTopic, leader_and_isr_changes
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.result import ControllerResult, records_of
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
@@ -59,7 +59,8 @@ def assign_replicas_to_directories(
                 )
             answer.topics.append(topic_answer)
         response.directories.append(answer)
-    records.extend(leader_and_isr_changes(rules, offline.values(), broker_to_remove=broker.id))
+    changes = leader_and_isr_changes(rules, offline.values(), broker_to_remove=broker.id)
+    records.extend(records_of(changes))
     return ControllerResult(response, tuple(records), is_atomic=False)
 
 

@@ -13,6 +13,7 @@ from kvorum.controller.leaderships import (
     partitions_with_isr_member,
     partitions_without_leader,
 )
+from kvorum.controller.result import Steps, records_of
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -24,6 +25,11 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
 def fence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
+    """Yield the records of `fencing`."""
+    return records_of(fencing(rules, broker))
+
+
+def fencing(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield what fences `broker`: first it leaves every ISR, then it is marked."""
     yield from leader_and_isr_changes(
         rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
@@ -32,6 +38,11 @@ def fence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[Re
 
 
 def unfence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
+    """Yield the records of `unfencing`."""
+    return records_of(unfencing(rules, broker))
+
+
+def unfencing(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield what unfences `broker`: first it is marked, then it may lead what nobody leads."""
     yield _change(broker, fenced=UNFENCE), 0
     yield from leader_and_isr_changes(
@@ -42,6 +53,11 @@ def unfence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[
 def begin_controlled_shutdown(
     rules: ClusterRules, broker: BrokerRegistration
 ) -> Iterator[RecordAndVersion]:
+    """Yield the records of `shutting_down`."""
+    return records_of(shutting_down(rules, broker))
+
+
+def shutting_down(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield what moves everything off `broker` before it stops."""
     if not broker.is_in_controlled_shutdown:
         yield _change(broker, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN), 1
@@ -58,13 +74,11 @@ def unregister_broker(
         partitions_with_isr_member(rules.image, broker.id),
         partitions_with_elr_member(rules.image, broker.id),
     ):
-        yield from leader_and_isr_changes(rules, partitions, broker_to_remove=broker.id)
+        yield from records_of(leader_and_isr_changes(rules, partitions, broker_to_remove=broker.id))
     yield UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch), 0
 
 
-def end_incarnation(
-    rules: ClusterRules, broker_id: int, *, is_clean: bool
-) -> Iterator[RecordAndVersion]:
+def end_incarnation(rules: ClusterRules, broker_id: int, *, is_clean: bool) -> Steps:
     """Yield what an earlier incarnation of a broker leaves to clean up when a new one registers.
 
     Under ELR a broker that did not shut down cleanly may have lost what it acknowledged, so it
@@ -81,6 +95,13 @@ def end_incarnation(
 def take_directories_offline(
     rules: ClusterRules, broker: BrokerRegistration, offline: list[bytes]
 ) -> Iterator[RecordAndVersion]:
+    """Yield the records of `losing_directories`."""
+    return records_of(losing_directories(rules, broker, offline))
+
+
+def losing_directories(
+    rules: ClusterRules, broker: BrokerRegistration, offline: list[bytes]
+) -> Steps:
     """Yield what follows from log directories of `broker` that failed; unknown ones are ignored."""
     newly_offline = [directory for directory in broker.directories if directory in offline]
     if not newly_offline:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, unique
 
 from kvorum.controller.broker_changes import (
-    begin_controlled_shutdown,
     cordon_directories,
-    fence_broker,
-    take_directories_offline,
-    unfence_broker,
+    fencing,
+    losing_directories,
+    shutting_down,
+    unfencing,
 )
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leaderships import leads_any
-from kvorum.controller.result import ControllerResult, Pieces, at_once, gather
+from kvorum.controller.result import ControllerResult, Pieces, Steps, at_once, gather
 from kvorum.controller.sessions import NOTHING_READ, BrokerSession
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.cluster_image import BrokerRegistration
@@ -63,7 +62,7 @@ def heartbeat_in_pieces(
     if following is not current:
         yield from gather(records, _transition(rules, broker, following))
     if image.metadata_version.supports_directory_assignment:
-        offline = take_directories_offline(rules, broker, request.offline_log_dirs)
+        offline = losing_directories(rules, broker, request.offline_log_dirs)
         yield from gather(records, offline)
     if image.metadata_version.supports_cordoned_log_dirs:
         records.extend(cordon_directories(broker, request.cordoned_log_dirs))
@@ -143,13 +142,11 @@ def _after_controlled_shutdown(
     return BrokerState.CONTROLLED_SHUTDOWN
 
 
-def _transition(
-    rules: ClusterRules, broker: BrokerRegistration, following: BrokerState
-) -> Iterable[RecordAndVersion]:
+def _transition(rules: ClusterRules, broker: BrokerRegistration, following: BrokerState) -> Steps:
     match following:
         case BrokerState.UNFENCED:
-            return unfence_broker(rules, broker)
+            return unfencing(rules, broker)
         case BrokerState.CONTROLLED_SHUTDOWN:
-            return begin_controlled_shutdown(rules, broker)
+            return shutting_down(rules, broker)
         case _:
-            return fence_broker(rules, broker)
+            return fencing(rules, broker)

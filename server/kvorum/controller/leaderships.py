@@ -8,16 +8,20 @@ from typing import Protocol
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
+from kvorum.controller.result import Steps
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import NO_LEADER
-from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
 NOBODY = -1
 
 PartitionOfTopic = tuple[TopicImage, int]
+Search = Iterator[PartitionOfTopic | None]
+"""Finds, and None where there was none for a while: a place to stop."""
 Decision = tuple[PartitionChangeRecord, int] | None
+SEARCHED_PER_PIECE = 10_000
+"""How many topics and partitions are looked at between two stops: some 10 ms."""
 KINDS_MAX = 10_000
 """How many decisions are kept for partitions alike."""
 
@@ -35,7 +39,7 @@ def leads_any(image: MetadataImage, broker_id: int) -> bool:
     return image.topics.counts.of_broker(broker_id).led > 0
 
 
-def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Iterator[PartitionOfTopic]:
+def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Search:
     """Yield the partitions whose ISR the broker is in, by topic name and index."""
     return _found(
         image,
@@ -46,7 +50,7 @@ def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Iterator
     )
 
 
-def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Iterator[PartitionOfTopic]:
+def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Search:
     """Yield the partitions whose eligible leaders the broker is among."""
     return _found(
         image,
@@ -57,9 +61,7 @@ def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Iterator
     )
 
 
-def partitions_in_directory(
-    image: MetadataImage, directory_id: bytes
-) -> Iterator[PartitionOfTopic]:
+def partitions_in_directory(image: MetadataImage, directory_id: bytes) -> Search:
     """Yield the partitions that have a replica in the log directory."""
     return _found(
         image,
@@ -72,7 +74,7 @@ def partitions_in_directory(
     )
 
 
-def partitions_without_leader(image: MetadataImage) -> Iterator[PartitionOfTopic]:
+def partitions_without_leader(image: MetadataImage) -> Search:
     """Yield the partitions that nobody leads."""
     return _found(
         image,
@@ -85,7 +87,7 @@ def partitions_without_leader(image: MetadataImage) -> Iterator[PartitionOfTopic
     )
 
 
-def partitions_without_preferred_leader(image: MetadataImage) -> Iterator[PartitionOfTopic]:
+def partitions_without_preferred_leader(image: MetadataImage) -> Search:
     """Yield the partitions that their first replica does not lead."""
     return _found(
         image,
@@ -100,13 +102,13 @@ def partitions_without_preferred_leader(image: MetadataImage) -> Iterator[Partit
 
 def _found(
     image: MetadataImage, indexes_in: Callable[[TopicImage], list[int]], *, count: int
-) -> Iterator[PartitionOfTopic]:
+) -> Search:
     """Yield what `indexes_in` finds in each topic, by topic name and index.
 
     There are `count` such partitions or fewer: the search ends with the last of them, and does
     not even begin where there is none. Only the topics with finds are put into order.
     """
-    left = count
+    left, until_stop = count, SEARCHED_PER_PIECE
     finds: list[tuple[str, TopicImage, list[int]]] = []
     topics = iter(image.topics.by_id.values())
     while left and (topic := next(topics, None)) is not None:
@@ -114,6 +116,10 @@ def _found(
         if indexes:
             left -= len(indexes)
             finds.append((topic.name, topic, indexes))
+        until_stop -= len(topic.partitions) + 1
+        if until_stop < 0:
+            until_stop = SEARCHED_PER_PIECE
+            yield None
     finds.sort(key=itemgetter(0))
     for _, topic, indexes in finds:
         for index in indexes:
@@ -122,12 +128,12 @@ def _found(
 
 def leader_and_isr_changes(
     rules: ClusterRules,
-    partitions: Iterable[PartitionOfTopic],
+    partitions: Iterable[PartitionOfTopic | None],
     *,
     broker_to_remove: int = NOBODY,
     broker_to_add: int = NOBODY,
     broker_with_unclean_shutdown: int = NOBODY,
-) -> Iterator[RecordAndVersion]:
+) -> Steps:
     """Yield the changes of `partitions` when brokers go, come, or went without saying goodbye."""
     gone = {broker_to_remove, broker_with_unclean_shutdown}
 
@@ -149,14 +155,18 @@ def leader_and_isr_changes(
 
 
 def _decided_by_kind(
-    rules: ClusterRules, partitions: Iterable[PartitionOfTopic], decide: Decide
-) -> Iterator[RecordAndVersion]:
+    rules: ClusterRules, partitions: Iterable[PartitionOfTopic | None], decide: Decide
+) -> Steps:
     """Yield what `decide` decides, asking it once for partitions that are alike.
 
     Alike are partitions that are equal, of topics whose configurations say the same.
     """
     decided: dict[object, Decision] = {}
-    for topic, index in partitions:
+    for found in partitions:
+        if found is None:
+            yield None
+            continue
+        topic, index = found
         is_unclean_enabled = rules.is_unclean_election_enabled(topic.name)
         kind = (topic.partitions[index], is_unclean_enabled, rules.min_insync_replicas(topic))
         if kind in decided:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kvorum.controller.broker_changes import fence_broker
+from kvorum.controller.broker_changes import fencing
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.controller.leaderships import (
@@ -54,7 +54,7 @@ def fence_in_pieces(
     if broker.epoch != epoch:
         return ControllerResult(response=True, is_atomic=False)
     records: list[RecordAndVersion] = []
-    yield from gather(records, fence_broker(ClusterRules(image, context.settings), broker))
+    yield from gather(records, fencing(ClusterRules(image, context.settings), broker))
     context.sessions.touch(broker_id, is_fenced=True, metadata_offset=NOTHING_READ)
     return ControllerResult(response=True, records=tuple(records), is_atomic=False)
 
@@ -94,27 +94,29 @@ def elect_unclean_in_pieces(
     """
     rules = ClusterRules(image, context.settings)
     partitions = (
-        (topic, index)
-        for topic, index in partitions_without_leader(image)
-        if rules.is_unclean_election_enabled(topic.name)
+        found
+        for found in partitions_without_leader(image)
+        if found is None or rules.is_unclean_election_enabled(found[0].name)
     )
     return (yield from _elect(rules, partitions, Election.UNCLEAN, context))
 
 
 def _elect(
     rules: ClusterRules,
-    partitions: Iterable[PartitionOfTopic],
+    partitions: Iterable[PartitionOfTopic | None],
     election: Election,
     context: ControllerContext,
 ) -> Pieces[ControllerResult[bool]]:
     limit = context.settings.elections_per_run_max
     records: list[RecordAndVersion] = []
-    for count, (topic, index) in enumerate(partitions, 1):
+    for count, found in enumerate(partitions, 1):
         if len(records) >= limit:
             break
-        if count % PIECE_RECORDS == 0:
+        if found is None or count % PIECE_RECORDS == 0:
             yield
-        change = rules.change(topic, index)
+        if found is None:
+            continue
+        change = rules.change(*found)
         change.election = election
         record = change.record()
         if record is not None:

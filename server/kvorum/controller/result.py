@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -30,6 +30,9 @@ Result = TypeVar("Result")
 Pieces: TypeAlias = Generator[None, None, Result]
 """Work that stops now and then, so that something else can be done, and returns its result."""
 
+Steps: TypeAlias = Iterator[RecordAndVersion | None]
+"""Records one after the other, and None where nothing was found for a while: a place to stop."""
+
 PIECE_RECORDS: Final = 1000
 """How many records are decided on between two stops: some 20 ms."""
 
@@ -44,12 +47,21 @@ def at_once(pieces: Pieces[Result]) -> Result:
             return result
 
 
-def gather(records: list[RecordAndVersion], more: Iterable[RecordAndVersion]) -> Iterator[None]:
-    """Append `more` to `records`, with a stop after every `PIECE_RECORDS`."""
-    for count, record in enumerate(more, 1):
-        records.append(record)
-        if count % PIECE_RECORDS == 0:
+def gather(records: list[RecordAndVersion], steps: Steps) -> Iterator[None]:
+    """Append what `steps` yield to `records`, with a stop now and then."""
+    until_stop = PIECE_RECORDS
+    for record in steps:
+        if record is not None:
+            records.append(record)
+            until_stop -= 1
+        if record is None or until_stop == 0:
+            until_stop = PIECE_RECORDS
             yield
+
+
+def records_of(steps: Steps) -> Iterator[RecordAndVersion]:
+    """Yield the records of `steps` without a stop."""
+    return (record for record in steps if record is not None)
 
 
 MAX_RECORDS_PER_USER_OPERATION = 10_000

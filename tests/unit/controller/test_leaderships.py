@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leaderships import (
+    SEARCHED_PER_PIECE,
     PartitionOfTopic,
+    Search,
     leader_and_isr_changes,
     leads_any,
     partitions_in_directory,
@@ -20,10 +22,12 @@ from kvorum.controller.leaderships import (
     partitions_without_leader,
     partitions_without_preferred_leader,
 )
+from kvorum.controller.result import PIECE_RECORDS, gather, records_of
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -94,8 +98,8 @@ def topic(random: Random, name: str) -> list[Message]:
     return messages
 
 
-def names_of(found: Iterable[PartitionOfTopic]) -> Found:
-    return [(topic.name, index) for topic, index in found]
+def names_of(search: Search) -> Found:
+    return [(found[0].name, found[1]) for found in search if found is not None]
 
 
 def scanned(image: MetadataImage, matches: Matches) -> Found:
@@ -113,7 +117,7 @@ def test_what_is_found_is_what_a_full_scan_finds_by_name_and_index(
     image = cluster(Random(seed))
     led = scanned(image, lambda partition: partition.leader == broker_id)
     assert leads_any(image, broker_id) is bool(led)
-    matches: dict[Matches, Iterable[PartitionOfTopic]] = {
+    matches: dict[Matches, Search] = {
         lambda of: broker_id in of.isr: partitions_with_isr_member(image, broker_id),
         lambda of: broker_id in of.elr: partitions_with_elr_member(image, broker_id),
         lambda of: of.leader == -1: partitions_without_leader(image),
@@ -135,18 +139,47 @@ def test_deciding_once_for_partitions_alike_is_deciding_for_each(
     rules = ClusterRules(image, SETTINGS)
     everything = [(topic, index) for topic, index, _ in image.topics.all_partitions()]
 
-    def changes(partitions: list[PartitionOfTopic]) -> list[tuple[Message, int]]:
+    def changes(partitions: list[PartitionOfTopic]) -> list[RecordAndVersion]:
         match role:
             case "removed":
-                return list(leader_and_isr_changes(rules, partitions, broker_to_remove=broker_id))
+                steps = leader_and_isr_changes(rules, partitions, broker_to_remove=broker_id)
             case "added":
-                return list(leader_and_isr_changes(rules, partitions, broker_to_add=broker_id))
+                steps = leader_and_isr_changes(rules, partitions, broker_to_add=broker_id)
             case _:
-                return list(
-                    leader_and_isr_changes(
-                        rules, partitions, broker_with_unclean_shutdown=broker_id
-                    )
+                steps = leader_and_isr_changes(
+                    rules, partitions, broker_with_unclean_shutdown=broker_id
                 )
+        return list(records_of(steps))
 
     one_by_one = [change for partition in everything for change in changes([partition])]
     assert changes(everything) == one_by_one
+
+
+def test_a_long_search_has_places_to_stop_and_so_has_what_is_decided_on_its_finds() -> None:
+    messages: list[Message] = [FeatureLevelRecord("metadata.version", 29)]
+    for number in range(2 * SEARCHED_PER_PIECE // 10):
+        topic_id = number.to_bytes(16)
+        messages.append(TopicRecord(f"t{number}", topic_id))
+        messages += [
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=[1, 2],
+                isr=[1, 2],
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+            )
+            for index in range(10)
+        ]
+    image = MetadataImage().apply_all(
+        (message, type(message).MAX_VERSION, offset) for offset, message in enumerate(messages)
+    )
+    search = list(partitions_with_isr_member(image, 1))
+    assert search.count(None) == 2
+    assert len(search) == 2 * SEARCHED_PER_PIECE + 2
+    steps = leader_and_isr_changes(ClusterRules(image, SETTINGS), search, broker_to_remove=1)
+    records: list[RecordAndVersion] = []
+    stops = sum(1 for _ in gather(records, steps))
+    assert len(records) == 2 * SEARCHED_PER_PIECE
+    assert stops == 2 + 2 * SEARCHED_PER_PIECE // PIECE_RECORDS
