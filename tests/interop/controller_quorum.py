@@ -80,14 +80,14 @@ class Controller:
                 [*command, str(self.properties)], stdout=log, stderr=log
             )
 
-    def stop(self) -> None:
-        """Stop in order."""
+    def stop(self) -> int | None:
+        """Stop in order; return how it ended, None if it did not run."""
         process, self.process = self.process, None
         if process is None:
-            return
+            return None
         process.terminate()
         try:
-            process.wait(STOP_TIMEOUT_S)
+            return process.wait(STOP_TIMEOUT_S)
         finally:
             process.kill()
             process.wait()

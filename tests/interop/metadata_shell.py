@@ -46,14 +46,21 @@ class Shell:
         """
         image, provenance = load(data)
         tree, found = tree_text(image, provenance), find_text(image, provenance)
+        assert tree.splitlines() == self.tree(data).splitlines(), what
         nothing = find_text(MetadataImage(), NOTHING_READ)
-        file = self.folder / "metadata"
-        file.write_bytes(without_last_controls(data))
-        shown = self._until(file, "tree", lambda text: _ends_alike(text, tree))
-        assert tree.splitlines() == shown.splitlines(), what
-        listed = self._until(file, "find", lambda text: text != nothing)
+        listed = self._until(self._file(data), "find", lambda text: text != nothing)
         assert found.splitlines() == listed.splitlines(), what
         return tree
+
+    def tree(self, data: bytes) -> str:
+        """Return all that it shows of a file."""
+        expected = tree_text(*load(data))
+        return self._until(self._file(data), "tree", lambda text: _ends_alike(text, expected))
+
+    def _file(self, data: bytes) -> Path:
+        file = self.folder / "metadata"
+        file.write_bytes(without_last_controls(data))
+        return file
 
     def _until(self, file: Path, command: str, is_whole: Callable[[str], bool]) -> str:
         text = ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden_data import metadata_directories
-from tests.interop.every_record import every_batch, log_of
+from tests.interop.every_record import SHA_512, every_batch, log_of
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import (
     Shell,
@@ -27,6 +27,11 @@ from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.metadata.record_types import RecordAndVersion, record_type_name
 from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.wire.apis import METADATA_RECORDS, record_class
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.records import read_batches
 
 pytestmark = pytest.mark.interop
@@ -138,3 +143,18 @@ def test_random_logs_and_their_snapshots(shell: Shell, seed: int) -> None:
         from_log = shell.check(part)
         from_snapshot = shell.check(snapshot_of(load(part)[0]))
         assert without_provenance(from_snapshot) == without_provenance(from_log)
+
+
+def test_a_credential_beside_a_removal_is_kept_here_and_forgotten_there(shell: Shell) -> None:
+    """Within one batch, real Kafka drops a mechanism whose last user goes, with all who come."""
+    bob = UserScramCredentialRecord("bob", SHA_512, b"salt", b"stored", b"server", 4096)
+    alice = UserScramCredentialRecord("alice", SHA_512, b"salt", b"stored", b"server", 4096)
+    batches: list[list[RecordAndVersion]] = [
+        [(FeatureLevelRecord("metadata.version", 30), 0)],
+        [(bob, 0)],
+        [(RemoveUserScramCredentialRecord("bob", SHA_512), 0), (alice, 0)],
+    ]
+    image, _ = load(log_of(batches))
+    assert set(image.scram.credentials) == {(SHA_512, "alice")}
+    assert "alice" not in shell.tree(log_of(batches))
+    shell.check(log_of([*batches[:2], batches[2][1:], batches[2][:1]]))

@@ -47,6 +47,7 @@ SNAPSHOTS_PER_NODE = 3
 FAULTS_AT_REAL_CONTROLLERS = re.compile(
     r"Expected partition \S+ with topic id \S+ to exist, but it was missing\. Creating"
 )
+FAULT_OF_OURS = re.compile(r"^\[[^\]]*\] (?:ERROR|CRITICAL) |^Traceback|^kvorum server: ")
 
 
 @pytest.fixture(scope="module")
@@ -273,9 +274,19 @@ def stopped(cluster: BrokerCluster) -> BrokerCluster:
     """The cluster after everybody stopped as they should."""
     for broker in cluster.brokers.values():
         assert broker.stop() == KILLED_BY_SIGTERM
+    code = KILLED_BY_SIGTERM if cluster.quorum.kind == "kafka" else 0
     for controller in cluster.quorum.controllers.values():
-        controller.stop()
+        assert controller.stop() == code
     return cluster
+
+
+def test_no_controller_told_of_a_fault(stopped: BrokerCluster) -> None:
+    if stopped.quorum.kind == "kafka":
+        pytest.skip("whether real controllers do is not for us to say")
+    for controller in stopped.quorum.controllers.values():
+        lines = (controller.folder / "log.txt").read_text(encoding="utf-8").splitlines()
+        assert any("The node runs" in line for line in lines)
+        assert [line for line in lines if FAULT_OF_OURS.search(line)] == []
 
 
 def test_no_broker_told_of_a_fault(stopped: BrokerCluster) -> None:
