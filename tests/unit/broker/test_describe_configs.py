@@ -211,13 +211,19 @@ def test_a_node_does_not_take_every_dynamic_value_that_is_in_the_log() -> None:
         dynamic("node.id", "9"),
         dynamic("listeners", "PLAINTEXT://:1"),
         dynamic("what.ever", "x"),
+        dynamic("listener.name.a.max.connections", "5"),
+        dynamic("listener.name.a.num.io.threads", "5"),
         dynamic("ssl.keystore.type", "PEM", broker="1"),
         dynamic("listener.name.a.ssl.keystore.type", "PEM", broker="1"),
         dynamic("log.retention.ms", "-5x", broker="1"),
     )
     shown = {entry.name: entry.value for entry in described(image, broker(""), view()).configs}
     # The text of a value for all brokers is shown as it was written.
-    assert shown == {"num.io.threads": " 7", "what.ever": None}
+    assert shown == {
+        "num.io.threads": " 7",
+        "what.ever": None,
+        "listener.name.a.max.connections": "5",
+    }
     own = {
         entry.name
         for entry in described(image, broker("1"), view()).configs

@@ -20,6 +20,9 @@ from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 
 _LISTENER_PREFIX = "listener.name."
+_FOR_LISTENERS_OF_ALL: Final = frozenset(
+    {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
 PER_LISTENER_ONLY: Final = frozenset(
     {
         "ssl.keystore.type",
@@ -113,10 +116,14 @@ def _taken(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
 
 def _is_taken(name: str, text: str, is_for_all: bool) -> bool:
     definition = broker_definition(name)
+    is_of_a_listener = name.startswith(_LISTENER_PREFIX)
+    base = name if definition is None else definition.name
+    if is_of_a_listener and is_for_all and base not in _FOR_LISTENERS_OF_ALL:
+        return False
     if definition is None:
-        return not (is_for_all and name.startswith(_LISTENER_PREFIX))
+        return True
     if definition.is_read_only:
-        return name.startswith(_LISTENER_PREFIX) and not is_for_all
+        return is_of_a_listener
     is_of_one_broker = definition.update_mode is UpdateMode.PER_BROKER
     if is_of_one_broker and (is_for_all or name in PER_LISTENER_ONLY):
         return False
