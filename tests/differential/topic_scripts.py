@@ -91,8 +91,8 @@ def create_placed(story: Story) -> None:
 
 def _good(story: Story) -> Fields:
     name = story.one_of(GOOD_NAMES) if story.chance(0.05) else story.new_name()
-    size = story.random.randint(1, 3)
-    replicas = [story.replicas() for _ in range(story.random.randint(1, 3))]
+    size = story.one_of((1, 2, 2, 3, 3, 3))
+    replicas = [story.replicas(at_least=size) for _ in range(story.random.randint(1, 3))]
     assignments = [each[:size] for each in replicas] if story.chance(0.95) else replicas
     return topic(name, assignments, configs=_configs(story, GOOD_CONFIGS))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.controller.limits import check_record_count
@@ -98,11 +100,28 @@ def _alter(
     if not may_change_factor:
         _check_factor(partition, wanted)
     plan = plan_reassignment(partition.replicas, wanted)
-    change = rules.change(topic, target.partition_index)
+    change = rules.change(topic, target.partition_index, _who_may_lead(rules, partition))
     change.replicas = plan.replicas
     change.removing = plan.removing or change.removing
     change.adding = plan.adding or change.adding
     return change.record()
+
+
+def _who_may_lead(rules: ClusterRules, partition: PartitionRegistration) -> Callable[[int], bool]:
+    """Return what tells whether a replica may lead, and refuses one that comes back.
+
+    A broker that was moved away may still be an eligible leader, but has deleted its replica. As
+    in Kafka it can only be moved back when it is not eligible any more.
+    """
+
+    def may_lead(replica: int) -> bool:
+        if not rules.image.cluster.is_broker_active(replica):
+            return False
+        if replica not in partition.replicas:
+            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return True
+
+    return may_lead
 
 
 def _check_factor(partition: PartitionRegistration, wanted: tuple[int, ...]) -> None:

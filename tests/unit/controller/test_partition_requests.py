@@ -372,6 +372,21 @@ def test_a_partition_is_reassigned_only_once_in_a_request(controller: Controller
     assert partition(controller).partition_epoch == before.partition_epoch + 1
 
 
+def test_who_was_moved_away_is_not_moved_back_while_it_is_eligible(
+    controller: ControllerUnderTest,
+) -> None:
+    change = PartitionChangeRecord(
+        partition_id=0,
+        topic_id=topic_id(controller),
+        isr=[],
+        leader=-1,
+        eligible_leader_replicas=[4],
+    )
+    controller.commit(((change, 2),))
+    assert reassign(controller, [1, 2, 4]) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert reassign(controller, [1, 2]) == (0, None)
+
+
 def test_the_replication_factor_may_be_protected(controller: ControllerUnderTest) -> None:
     assert reassign(controller, [1, 2], may_change_factor=False) == (
         ErrorCode.INVALID_REPLICATION_FACTOR,
