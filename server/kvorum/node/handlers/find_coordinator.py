@@ -43,6 +43,9 @@ async def on_broker(request: IncomingRequest, _broker: BrokerServices) -> Messag
     response = FindCoordinatorResponse()
     for key in body.coordinator_keys:
         code, message = _refusal(key, body.key_type, request.access)
+        if code != ERROR:
+            # Older versions have Kafka tell the reason, newer ones do not.
+            message = ""
         response.coordinators.append(
             FindCoordinatorResponseCoordinator(
                 key=key, node_id=-1, port=-1, error_code=code, error_message=message

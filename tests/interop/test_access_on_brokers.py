@@ -1,0 +1,197 @@
+"""What a broker tells a client that may not do everything: ours and a real one, field by field."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from tests.differential.comparing import is_array, is_object
+from tests.differential.messages import message_of
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.metadata.acl_codes import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    PermissionType,
+)
+from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.json_form import Json, to_json
+
+pytestmark = pytest.mark.interop
+
+SETTINGS: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:root",
+    "allow.everyone.if.no.acl.found": "true",
+    "delegation.token.secret.key": "secret",
+}
+SETTLE_TIME_MAX_S: Final = 15.0
+POLL_INTERVAL_S: Final = 0.1
+KEYS: Final = {spec.name: spec.key for spec in API_SPECS.values()}
+ANYTHING: Final = {
+    "resourceTypeFilter": 1,
+    "resourceNameFilter": None,
+    "patternTypeFilter": 1,
+    "principalFilter": None,
+    "hostFilter": None,
+    "operation": 1,
+    "permissionType": 1,
+}
+NAMES: Final = ("open", "closed", "nowhere", "closed-nowhere")
+NAMED: Final = [{"name": name} for name in NAMES]
+CONFIGS: Final = [
+    {"resourceType": kind, "resourceName": name, "configurationKeys": ["retention.ms"]}
+    for kind, name in ((2, "closed"), (4, ""), (4, "1"), (8, "1"), (16, "m"), (32, "closed"))
+]
+CASES: Final[dict[str, tuple[str, int, dict[str, Any]]]] = {
+    "all topics": ("Metadata", 12, {"topics": None}),
+    "topics": ("Metadata", 12, {"topics": NAMED, "includeTopicAuthorizedOperations": True}),
+    "topics in an old version": ("Metadata", 4, {"topics": NAMED}),
+    "topics to create": ("Metadata", 12, {"topics": NAMED, "allowAutoTopicCreation": True}),
+    "operations on the cluster": (
+        *("Metadata", 10),
+        {"topics": [], "includeClusterAuthorizedOperations": True},
+    ),
+    "the cluster": ("DescribeCluster", 2, {"includeClusterAuthorizedOperations": True}),
+    "partitions": (
+        *("DescribeTopicPartitions", 0),
+        {"topics": NAMED, "responsePartitionLimit": 10},
+    ),
+    "all partitions": ("DescribeTopicPartitions", 0, {"responsePartitionLimit": 10}),
+    "configurations": ("DescribeConfigs", 4, {"resources": CONFIGS}),
+    "entries": ("DescribeAcls", 3, ANYTHING),
+    "quotas": ("DescribeClientQuotas", 1, {}),
+    "credentials": ("DescribeUserScramCredentials", 0, {"users": [{"name": "u"}]}),
+    "directories": ("DescribeLogDirs", 4, {"topics": None}),
+    "resources": ("ListConfigResources", 1, {}),
+    "groups": ("ListGroups", 5, {}),
+    "transactions": ("ListTransactions", 1, {}),
+    "offsets": (
+        *("ListOffsets", 8),
+        {"topics": [{"name": "closed", "partitions": [{"partitionIndex": 0}]}]},
+    ),
+    "fetching": (
+        *("Fetch", 12),
+        {
+            "maxBytes": 1,
+            "sessionEpoch": -1,
+            "topics": [{"topic": "closed", "partitions": [{"partition": 0}]}],
+        },
+    ),
+    "a group's coordinator": ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["closed"]}),
+    "a group's coordinator in an old version": ("FindCoordinator", 3, {"key": "closed"}),
+    "log levels": (
+        *("IncrementalAlterConfigs", 1),
+        {
+            "resources": [
+                {
+                    "resourceType": 8,
+                    "resourceName": "1",
+                    "configs": [{"name": "x", "configOperation": 0, "value": "INFO"}],
+                }
+            ]
+        },
+    ),
+    "a token": ("CreateDelegationToken", 3, {"maxLifetimeMs": -1}),
+    "somebody's token": (
+        *("CreateDelegationToken", 2),
+        {"ownerPrincipalType": "User", "ownerPrincipalName": "bob"},
+    ),
+    "renewing": ("RenewDelegationToken", 2, {"hmac": "YWJj"}),
+    "ending": ("ExpireDelegationToken", 2, {"hmac": "YWJj"}),
+    "tokens": ("DescribeDelegationToken", 3, {"owners": None}),
+    "deleting": ("DeleteTopics", 6, {"topics": NAMED[1:], "timeoutMs": 9_999}),
+    "features": ("UpdateFeatures", 1, {"timeoutMs": 9_999}),
+    "the quorum": ("DescribeQuorum", 2, {}),
+}
+REQUEST: Final = re.compile(r"Request .*? needs (\w+) permission")
+UUID: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
+UNORDERED: Final = frozenset({"topics", "responses"})
+
+
+@pytest.fixture(scope="module")
+def clients(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RawClient, RawClient]]:
+    """Connections to a broker of ours and to a real one, once both have been closed alike."""
+    folder = tmp_path_factory.mktemp("brokers")
+    with (
+        KvorumNode(folder / "ours", SETTINGS) as ours,
+        RealKafka(
+            java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS
+        ) as theirs,
+        RawClient(ours.bootstrap_servers) as to_ours,
+        RawClient(theirs.bootstrap_servers) as to_theirs,
+    ):
+        for client in (to_ours, to_theirs):
+            _close(client)
+        yield to_ours, to_theirs
+
+
+def _ask(client: RawClient, api: str, version: int, body: dict[str, Any]) -> Json:
+    key = KEYS[api]
+    request = message_of(request_class(key), body, version)
+    return to_json(client.ask(request, response_class(key), version), version)
+
+
+def _close(client: RawClient) -> None:
+    """Leave a topic and a group to somebody else, and to clients nothing but CLUSTER_ACTION."""
+    made = {"numPartitions": 1, "replicationFactor": 1}
+    topics = [{"name": name, **made} for name in ("open", "closed")]
+    created = _ask(client, "CreateTopics", 7, {"topics": topics, "timeoutMs": 9_999})
+    assert [topic["errorCode"] for topic in created["topics"]] == [0, 0]
+    wanted = [
+        (AclResourceType.TOPIC, "closed", "User:root", AclOperation.READ),
+        (AclResourceType.TOPIC, "closed-nowhere", "User:root", AclOperation.READ),
+        (AclResourceType.GROUP, "closed", "User:root", AclOperation.READ),
+        (AclResourceType.CLUSTER, CLUSTER_NAME, "User:ANONYMOUS", AclOperation.CLUSTER_ACTION),
+    ]
+    creations = [
+        {
+            "resourceType": kind.value,
+            "resourceName": name,
+            "resourcePatternType": PatternType.LITERAL.value,
+            "principal": principal,
+            "host": "*",
+            "operation": operation.value,
+            "permissionType": PermissionType.ALLOW.value,
+        }
+        for kind, name, principal, operation in wanted
+    ]
+    answer = _ask(client, "CreateAcls", 3, {"creations": creations})
+    assert [result["errorCode"] for result in answer["results"]] == [0] * len(creations)
+    deadline = time.monotonic() + SETTLE_TIME_MAX_S
+    while _ask(client, "DescribeAcls", 3, ANYTHING)["errorCode"] == 0:
+        assert time.monotonic() < deadline, "the broker does not know of the entries"
+        time.sleep(POLL_INTERVAL_S)
+
+
+def _neutral(value: Json, name: str = "") -> Json:
+    """Return an answer without what two equal clusters have of their own."""
+    if is_object(value):
+        return {name: _neutral(each, name) for name, each in value.items()}
+    if is_array(value):
+        made = [_neutral(each) for each in value]
+        return sorted(made, key=json.dumps) if name in UNORDERED else made
+    if isinstance(value, str):
+        return UUID.sub("<uuid>", REQUEST.sub(r"Request needs \1 permission", value))
+    return "<port>" if name == "port" and value > 0 else value
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_client_is_told_what_a_real_broker_tells(
+    clients: tuple[RawClient, RawClient], case: str
+) -> None:
+    api, version, body = CASES[case]
+    ours, theirs = (_neutral(_ask(client, api, version, body)) for client in clients)
+    assert ours == theirs
