@@ -81,17 +81,19 @@ def every_batch() -> list[list[RecordAndVersion]]:
     ]
 
 
-def log_of(batches: Iterable[Iterable[RecordAndVersion]]) -> bytes:
-    """Return the batches as a log, each a second after the one before."""
-    return b"".join(_log_batches(batches))
+def log_of(
+    batches: Iterable[Iterable[RecordAndVersion]], *, begin_ms: int = 1_700_000_000_000
+) -> bytes:
+    """Return the batches as a log, each about a second after the one before."""
+    return b"".join(_log_batches(batches, begin_ms))
 
 
-def _log_batches(batches: Iterable[Iterable[RecordAndVersion]]) -> Iterator[bytes]:
+def _log_batches(batches: Iterable[Iterable[RecordAndVersion]], begin_ms: int) -> Iterator[bytes]:
     offset = 0
     for number, batch in enumerate(batches):
         values = [encode_record(message, version) for message, version in batch]
         yield build_data_batch(
-            values, base_offset=offset, epoch=7, timestamp_ms=1_700_000_000_000 + 1010 * number
+            values, base_offset=offset, epoch=7, timestamp_ms=begin_ms + 1010 * number
         )
         offset += len(values)
 

@@ -145,6 +145,24 @@ def test_random_logs_and_their_snapshots(shell: Shell, seed: int) -> None:
         assert without_provenance(from_snapshot) == without_provenance(from_log)
 
 
+@pytest.mark.parametrize(
+    "time_ms",
+    [
+        0,
+        -1,
+        1_700_000_000_100,
+        1_709_164_800_020,
+        253_402_300_800_000,
+        -62_135_596_800_001,
+        -62_167_219_200_001,
+        (1 << 63) - 9000,
+        -(1 << 63),
+    ],
+)
+def test_times_of_any_age(shell: Shell, time_ms: int) -> None:
+    shell.check(log_of(every_batch()[:1], begin_ms=time_ms))
+
+
 def test_a_credential_beside_a_removal_is_kept_here_and_forgotten_there(shell: Shell) -> None:
     """Within one batch, real Kafka drops a mechanism whose last user goes, with all who come."""
     bob = UserScramCredentialRecord("bob", SHA_512, b"salt", b"stored", b"server", 4096)

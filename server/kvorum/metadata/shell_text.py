@@ -18,7 +18,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 _NO_UPPER_BOUND: Final = 0x7FFF
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _YEARS_PER_CYCLE: Final = 400
-_CYCLE: Final = timedelta(days=146_097)
+_CYCLE_MS: Final = 146_097 * 24 * 60 * 60 * 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,8 +35,8 @@ def optional_text(value: object) -> str:
 def time_text(timestamp_ms: int) -> str:
     """Return a moment as ISO 8601 has it, in the zone UTC, with no more of its fraction than is."""
     # Python's calendar has an end; every 400 years the same days come again.
-    cycles, within = divmod(timedelta(milliseconds=timestamp_ms), _CYCLE)
-    moment = _EPOCH + within
+    cycles, within_ms = divmod(timestamp_ms, _CYCLE_MS)
+    moment = _EPOCH + timedelta(milliseconds=within_ms)
     fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
     year = _year_text(moment.year + _YEARS_PER_CYCLE * cycles)
     return f"{year}-{moment:%m-%dT%H:%M:%S}{fraction}Z[UTC]"
