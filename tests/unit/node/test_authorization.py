@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,7 @@ from kvorum.wire.primitives import Message
 ALICE = Principal(name="alice")
 BOB = Principal(name="bob")
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+REMOVAL_TIMEOUT_S = 20.0
 CLIENT_HOST = bytes([10, 1, 2, 3])
 ANY_ACLS = DescribeAclsRequest(
     resource_type_filter=AclResourceType.ANY,
@@ -378,3 +380,22 @@ def test_a_user_inside_an_envelope_cannot_send_one(client: RawClient) -> None:
     envelope = EnvelopeRequest(client_host_address=CLIENT_HOST)
     code, _ = as_user(client, ALICE, envelope, 0)
     assert code == ErrorCode.INVALID_REQUEST
+
+
+def test_expired_tokens_are_removed_by_the_clock() -> None:
+    overrides = {
+        "delegation.token.secret.key": "a secret",
+        "delegation.token.expiry.check.interval.ms": "10",
+    }
+    with Cluster(overrides=overrides) as cluster, RawClient(cluster.controller_servers) as client:
+        _, created = as_user(client, ALICE, CreateDelegationTokenRequest(max_lifetime_ms=1), 3)
+        assert isinstance(created, CreateDelegationTokenResponse)
+        assert created.error_code == 0
+        renewal = RenewDelegationTokenRequest(hmac=created.hmac)
+        deadline = time.monotonic() + REMOVAL_TIMEOUT_S
+        while True:
+            _, renewed = as_user(client, ALICE, renewal, 2)
+            assert isinstance(renewed, RenewDelegationTokenResponse)
+            if renewed.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+                break
+            assert time.monotonic() < deadline, "the token is still there"
