@@ -39,6 +39,17 @@ NAMES: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
         GROUP: ("g1", "g2", "", "g 3"),
     }
 )
+SPECIAL_BROKER_KEYS: Final = (
+    "min.insync.replicas",
+    "min.insync.replicas",
+    "cordoned.log.dirs",
+    "log.retention.ms",
+    "num.io.threads",
+    "listener.name.controller.max.connections",
+    "listener.name.controller.num.io.threads",
+    "listener.name.controller.ssl.keystore.type",
+    "what.ever",
+)
 LONGEST_VALUE: Final = 32_767
 CHECKED_TOGETHER: Final = frozenset(
     {"remote.storage.enable", "local.retention.ms", "local.retention.bytes"}
@@ -173,9 +184,7 @@ def key_of(story: Story, kind: int) -> str:
     if draw < 0.08:
         kind = story.one_of(list(DEFINITIONS))
     if kind == BROKER and draw < 0.25:
-        return story.one_of(
-            ("min.insync.replicas", "cordoned.log.dirs", "log.retention.ms", "num.io.threads")
-        )
+        return story.one_of(SPECIAL_BROKER_KEYS)
     if kind == TOPIC and draw < 0.25:
         return story.one_of(("min.insync.replicas", "cleanup.policy", "retention.ms"))
     return story.one_of(list(DEFINITIONS[kind]))

@@ -218,6 +218,10 @@ def test_a_node_does_not_take_every_dynamic_value_that_is_in_the_log() -> None:
         dynamic("log.retention.ms", "-5x", broker="1"),
     )
     shown = {entry.name: entry.value for entry in described(image, broker(""), view()).configs}
+    read_only = {
+        entry.name for entry in described(image, broker(""), view()).configs if entry.read_only
+    }
+    assert read_only == {"what.ever", "listener.name.a.max.connections"}
     # The text of a value for all brokers is shown as it was written.
     assert shown == {
         "num.io.threads": " 7",

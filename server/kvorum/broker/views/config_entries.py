@@ -151,7 +151,8 @@ def _described(name: str, value: str | None, synonyms: Iterable[Synonym]) -> Con
         name=name,
         value=value,
         synonyms=tuple(synonyms),
-        is_read_only=definition is None or definition.is_read_only,
+        # Kafka looks for the name as it is, so that keys of a listener are not found.
+        is_read_only=definition is None or definition.name != name or definition.is_read_only,
         definition=definition,
     )
 
