@@ -8,8 +8,10 @@ import kafka.server.KafkaRaftServer;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 
-/** Runs a node of Kafka's and prints what can be measured of it. */
+/** Runs a node of Kafka's and prints what can be measured of it, once a line comes in. */
 public final class MetricNames {
+    private static final String READY = "ready";
+
     private MetricNames() {
     }
 
@@ -18,7 +20,9 @@ public final class MetricNames {
         KafkaRaftServer server = new KafkaRaftServer(
             KafkaConfig.fromProps(Utils.loadProps(arguments[0]), false), Time.SYSTEM);
         server.startup();
-        // The broker is unfenced a moment after it has started, and the first snapshot is long past.
+        System.out.println(READY);
+        System.in.read();
+        // What was committed last is counted a moment later.
         Thread.sleep(Long.parseLong(arguments[1]));
         MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
         for (ObjectName bean : beans.queryNames(null, null)) {

@@ -71,7 +71,8 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.server",
         "ReplicaManager ReplicaFetcherManager ReplicaAlterLogDirsManager BrokerTopicMetrics "
-        "AssignmentsManager DelayedOperationPurgatory FetchSessionCache Fetch Produce Request "
+        "AssignmentsManager DelayedOperationPurgatory DelayedProduceMetrics "
+        "DelayedRemoteListOffsetsMetrics FetchSessionCache Fetch Produce Request "
         "ControllerMutation client-metrics",
         _NO_PARTITIONS,
     ),
@@ -79,6 +80,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.log", "Log LogCleaner LogCleanerManager LogFlushStats LogManager", _NO_PARTITIONS
     ),
+    *_absent("kafka.cluster", "Partition", _NO_PARTITIONS),
     *_absent("kafka.utils", "Throttler", _NO_PARTITIONS),
     *_absent(
         "kafka.server",
