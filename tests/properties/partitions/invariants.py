@@ -150,7 +150,7 @@ def _broken_eligibility(move: Move) -> Iterator[str]:
 
 def _broken_last_known(move: Move) -> Iterator[str]:
     old, new = move.before.partition, move.after.partition
-    if new.has_leader and new.last_known_elr:
+    if new.has_leader and new.leader != old.leader and new.last_known_elr:
         yield "the last leader is only known while there is none"
     # What is left of a time before the ELR was off stands in the way.
     last_known = old.last_known_elr or (old.leader,)

@@ -1,0 +1,268 @@
+"""The leader of one partition: its ISR, its high watermark, and whom it waits for.
+
+Pure: time, the ends of logs and the metadata come in as arguments; what is to be asked of the
+controller comes out as an `IsrProposal`. The owner hands proposals to an `AlterPartitionQueue`
+and what came of them to `on_answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kvorum.broker.partition_leader.eligibility import (
+    EPOCH_NOT_TOLD,
+    is_of_past_incarnation,
+    may_join_isr,
+)
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.isr_state import (
+    CommittedIsr,
+    IsrProposal,
+    IsrState,
+    PendingExpansion,
+    PendingShrink,
+)
+from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Reaction, reaction_to
+from kvorum.broker.partition_leader.replica_progress import (
+    FollowerFetch,
+    ReplicaProgress,
+    unheard_of,
+)
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.partition import RECOVERED, PartitionRegistration
+from kvorum.wire.error_codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderSettings:
+    """Who leads, and the settings it goes by (``replica.lag.time.max.ms``).
+
+    `min_insync_replicas` is the topic's; with fewer replicas, all of them are enough.
+    """
+
+    broker_id: int
+    topic_id: bytes
+    partition_index: int
+    lag_max_ms: float = 30_000
+    min_insync_replicas: int = 1
+
+
+class PartitionLeader:
+    """One partition while this broker leads it, from one leader epoch to the next.
+
+    Made anew whenever the broker comes to lead; thrown away when it follows. Every verb that may
+    move the high watermark does so itself. `broker_epoch` and `cluster` are asked whenever they
+    are needed: both change under the leader's feet.
+    """
+
+    def __init__(
+        self,
+        settings: LeaderSettings,
+        *,
+        broker_epoch: Callable[[], int],
+        cluster: Callable[[], ClusterImage],
+        high_watermark: int,
+    ) -> None:
+        """Begin with the high watermark that the replica has learnt so far."""
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._cluster = cluster
+        self._followers: dict[int, ReplicaProgress] = {}
+        self._epoch_start_offset = 0
+        self.high_watermark = high_watermark
+        self.log_end_offset = 0
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.state: IsrState = CommittedIsr(frozenset())
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """How many have to be in sync for a write of ``acks=all``."""
+        return min(self._settings.min_insync_replicas, len(self._followers) + 1)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether too few are in sync."""
+        return len(self.state.members) < self.min_insync_replicas
+
+    def lead(self, partition: PartitionRegistration, *, log_end_offset: int, now_ms: float) -> bool:
+        """Follow what the metadata log says; False where it says less than is known already.
+
+        Whatever change is under way is given up: the log tells what is in force. The leader has
+        recovered what it could by being here, so it is RECOVERED from now on.
+        """
+        if partition.partition_epoch < self.partition_epoch:
+            return False
+        isr = frozenset(partition.isr)
+        is_new_leader = self.leader_epoch < 0
+        self._follow_assignment(partition)
+        self.state = CommittedIsr(isr, RECOVERED)
+        self.log_end_offset = log_end_offset
+        if partition.leader_epoch > self.leader_epoch:
+            self._epoch_start_offset = log_end_offset
+            for follower, progress in self._followers.items():
+                is_in_sync = follower in isr
+                self._followers[follower] = (
+                    unheard_of(is_in_sync=is_in_sync, now_ms=now_ms)
+                    if is_new_leader
+                    else progress.in_new_term(
+                        leader_end_offset=log_end_offset, is_in_sync=is_in_sync, now_ms=now_ms
+                    )
+                )
+            self.leader_epoch = partition.leader_epoch
+        self.partition_epoch = partition.partition_epoch
+        self._raise_high_watermark(now_ms)
+        return True
+
+    def on_append(self, log_end_offset: int, now_ms: float) -> None:
+        """Note that the leader's own log has grown."""
+        self.log_end_offset = log_end_offset
+        self._raise_high_watermark(now_ms)
+
+    def check_fetch(self, fetch: FollowerFetch) -> None:
+        """Raise `LeaderRefusesError` for a fetch that is not to be served."""
+        if fetch.leader_epoch < self.leader_epoch:
+            raise LeaderRefusesError(ErrorCode.FENCED_LEADER_EPOCH)
+        if fetch.leader_epoch > self.leader_epoch or fetch.broker_id not in self._followers:
+            raise LeaderRefusesError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def on_fetch(self, fetch: FollowerFetch, now_ms: float) -> IsrProposal | None:
+        """Note how far a follower is; the change to ask for, where it is to join the ISR.
+
+        The follower's log must be known to agree with the leader's up to the offset.
+        """
+        self.check_fetch(fetch)
+        if is_of_past_incarnation(self._cluster(), fetch.broker_id, fetch.broker_epoch):
+            raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        before = self._followers[fetch.broker_id]
+        self._followers[fetch.broker_id] = before.after_fetch(
+            fetch, leader_end_offset=self.log_end_offset, now_ms=now_ms
+        )
+        proposal = self._expansion(fetch.broker_id)
+        if before.log_end_offset != fetch.offset:
+            self._raise_high_watermark(now_ms)
+        return proposal
+
+    def shrink(self, now_ms: float) -> IsrProposal | None:
+        """Return the change to ask for where followers lag too far behind.
+
+        To be called every half of ``replica.lag.time.max.ms``.
+        """
+        state = self.state
+        if not isinstance(state, CommittedIsr):
+            return None
+        lagging = frozenset(
+            member
+            for member in state.members - {self._settings.broker_id}
+            if not self._is_caught_up(member, now_ms)
+        )
+        if not lagging:
+            return None
+        proposal = self._proposal(state, state.members - lagging)
+        self.state = PendingShrink(lagging, proposal, state)
+        return proposal
+
+    def on_answer(self, proposal: IsrProposal, answer: Answer, now_ms: float) -> IsrProposal | None:
+        """Take in what the controller says to a proposal; the proposal again to retry it.
+
+        The answer to anything but the change under way comes too late and counts for nothing.
+        """
+        state = self.state
+        if isinstance(state, CommittedIsr) or state.proposal is not proposal:
+            return None
+        if isinstance(answer, Accepted):
+            self._accept(answer, now_ms)
+            return None
+        reaction = reaction_to(answer.code)
+        if reaction is Reaction.GO_BACK:
+            self.state = state.committed
+        return proposal if reaction is Reaction.RETRY else None
+
+    def check_acks_all(self, required_offset: int) -> ErrorCode | None:
+        """Return the answer to a write that ends at an offset, None while it has to wait."""
+        if self.high_watermark < required_offset:
+            return None
+        if len(self.state.maximal) < self.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    def check_append(self) -> None:
+        """Raise `LeaderRefusesError` where a write of ``acks=all`` must not even be begun."""
+        if self.is_under_min_isr:
+            raise LeaderRefusesError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def _follow_assignment(self, partition: PartitionRegistration) -> None:
+        followers = [one for one in partition.replicas if one != self._settings.broker_id]
+        self._followers = {
+            follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
+        }
+
+    def _expansion(self, follower: int) -> IsrProposal | None:
+        state, progress = self.state, self._followers[follower]
+        if not isinstance(state, CommittedIsr) or follower in state.members:
+            return None
+        # Below the start of this leader's epoch there may be records that are committed though
+        # this leader's high watermark has not got there yet.
+        needed = max(self.high_watermark, self._epoch_start_offset)
+        if progress.log_end_offset < needed or not self._may_join(follower):
+            return None
+        proposal = self._proposal(state, state.members | {follower})
+        self.state = PendingExpansion(follower, proposal, state)
+        return proposal
+
+    def _proposal(self, state: CommittedIsr, members: frozenset[int]) -> IsrProposal:
+        return IsrProposal(
+            topic_id=self._settings.topic_id,
+            partition_index=self._settings.partition_index,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            isr=tuple((member, self._epoch_of(member)) for member in sorted(members)),
+            recovery_state=state.recovery_state,
+        )
+
+    def _epoch_of(self, member: int) -> int:
+        if member == self._settings.broker_id:
+            return self._broker_epoch()
+        progress = self._followers.get(member)
+        # Nothing is known of who has not fetched yet: the partition epoch has to do.
+        if progress is None or progress.broker_epoch is None:
+            return EPOCH_NOT_TOLD
+        return progress.broker_epoch
+
+    def _accept(self, answer: Accepted, now_ms: float) -> None:
+        if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < (
+            self.partition_epoch
+        ):
+            return
+        self.state = CommittedIsr(frozenset(answer.isr), answer.recovery_state)
+        self.partition_epoch = answer.partition_epoch
+        self._raise_high_watermark(now_ms)
+
+    def _raise_high_watermark(self, now_ms: float) -> None:
+        """Move the high watermark to where the maximal ISR is, and those about to join it.
+
+        It stands still while too few are in sync: an ELR member that comes to lead then has
+        everything below it (KIP-966).
+        """
+        if self.is_under_min_isr:
+            return
+        offset = self.log_end_offset
+        for follower, progress in self._followers.items():
+            if progress.log_end_offset < offset and (
+                follower in self.state.maximal
+                or (self._is_caught_up(follower, now_ms) and self._may_join(follower))
+            ):
+                offset = progress.log_end_offset
+        self.high_watermark = max(self.high_watermark, offset)
+
+    def _is_caught_up(self, follower: int, now_ms: float) -> bool:
+        progress = self._followers.get(follower)
+        return progress is not None and progress.is_caught_up(
+            leader_end_offset=self.log_end_offset,
+            now_ms=now_ms,
+            lag_max_ms=self._settings.lag_max_ms,
+        )
+
+    def _may_join(self, follower: int) -> bool:
+        return may_join_isr(self._cluster(), follower, self._followers[follower].broker_epoch)

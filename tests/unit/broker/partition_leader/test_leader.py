@@ -1,0 +1,284 @@
+"""The ISR and the high watermark as the leader of a partition moves them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.broker.partition_leader.leading import PARTITION, Leading, accepted
+
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.isr_state import CommittedIsr, IsrProposal
+from kvorum.broker.partition_leader.outcomes import Accepted, Refused
+from kvorum.wire.error_codes import ErrorCode
+
+
+@pytest.fixture
+def leading() -> Leading:
+    return Leading()
+
+
+def expansion(leading: Leading) -> IsrProposal:
+    """Have 2 catch up and 3 ask to join."""
+    leading.fetch(2, 10)
+    proposal = leading.fetch(3, 10)
+    assert proposal is not None
+    return proposal
+
+
+def test_the_high_watermark_is_where_all_in_sync_are(leading: Leading) -> None:
+    leading.append(5)
+    leading.fetch(2, 12)
+    assert leading.leader.high_watermark == 12
+    leading.fetch(2, 15)
+    assert leading.leader.high_watermark == 15
+
+
+def test_the_high_watermark_never_falls(leading: Leading) -> None:
+    leading.fetch(2, 10)
+    assert leading.leader.high_watermark == 10
+    leading.fetch(2, 3)
+    assert leading.leader.high_watermark == 10
+
+
+def test_who_has_everything_of_this_epoch_joins(leading: Leading) -> None:
+    proposal = expansion(leading)
+    assert proposal.isr == ((1, leading.epoch(1)), (2, leading.epoch(2)), (3, leading.epoch(3)))
+    assert (proposal.leader_epoch, proposal.partition_epoch) == (5, 7)
+
+
+def test_nobody_joins_from_below_the_start_of_the_epoch(leading: Leading) -> None:
+    """Though 3 is above the high watermark: what lies between may be committed."""
+    assert leading.leader.high_watermark == 8
+    assert leading.fetch(3, 9) is None
+    assert leading.fetch(3, 10) is not None
+
+
+def test_nobody_joins_from_below_the_high_watermark(leading: Leading) -> None:
+    leading.append(5)
+    leading.fetch(2, 15)
+    assert leading.fetch(3, 14) is None
+
+
+def test_who_is_to_join_counts_at_once(leading: Leading) -> None:
+    expansion(leading)
+    leading.append(5)
+    leading.fetch(2, 15)
+    assert leading.leader.high_watermark == 10
+    leading.fetch(3, 15)
+    assert leading.leader.high_watermark == 15
+
+
+def test_who_is_to_leave_counts_to_the_end(leading: Leading) -> None:
+    leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
+    leading.append(5)
+    leading.now_ms += 101
+    leading.fetch(2, 15)
+    proposal = leading.leader.shrink(leading.now_ms)
+    assert proposal is not None
+    assert [member for member, _ in proposal.isr] == [1, 2]
+    assert leading.leader.high_watermark == 8
+    leading.answer(proposal, accepted(proposal))
+    assert leading.leader.high_watermark == 15
+
+
+def test_who_is_about_to_catch_up_is_waited_for(leading: Leading) -> None:
+    """Caught up within the allowed lag and eligible: else it might never get into the ISR."""
+    leading.fetch(3, 9)
+    leading.append(1)
+    leading.fetch(3, 10)
+    leading.fetch(2, 11)
+    assert leading.leader.high_watermark == 10
+
+
+def test_lag_is_told_by_the_last_time_of_having_everything() -> None:
+    leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
+    leading.fetch(2, 10)
+    leading.fetch(3, 10)
+    leading.now_ms += 100
+    leading.append(1)
+    assert leading.leader.shrink(leading.now_ms) is None
+    leading.fetch(2, 11)
+    leading.now_ms += 1
+    proposal = leading.leader.shrink(leading.now_ms)
+    assert proposal is not None
+    assert [member for member, _ in proposal.isr] == [1, 2]
+
+
+def test_who_keeps_up_with_the_last_fetch_is_not_behind() -> None:
+    leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
+    for _ in range(5):
+        leading.now_ms += 60
+        leading.append(10)
+        leading.fetch(2, leading.log_end_offset - 10)
+        leading.fetch(3, leading.log_end_offset - 10)
+        assert leading.leader.shrink(leading.now_ms) is None
+
+
+def test_one_that_never_fetched_is_told_with_no_epoch() -> None:
+    leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
+    leading.now_ms += 101
+    leading.append(1)
+    leading.fetch(3, 11)
+    proposal = leading.leader.shrink(leading.now_ms)
+    assert proposal is not None
+    leading = Leading()
+    joining = leading.fetch(3, 10)
+    assert joining is not None
+    assert joining.isr[1] == (2, -1)
+
+
+def test_one_change_at_a_time(leading: Leading) -> None:
+    expansion(leading)
+    leading.now_ms += 1_000
+    assert leading.leader.shrink(leading.now_ms) is None
+    assert leading.fetch(3, 10) is None
+
+
+@pytest.mark.parametrize("state", ["fenced", "shutting down", "another incarnation", "unknown"])
+def test_who_may_not_join(leading: Leading, state: str) -> None:
+    controller, changes = leading.controller, {}
+    if state == "fenced":
+        controller.heartbeat(3, want_fence=True)
+    elif state == "shutting down":
+        controller.create_topic("t", partitions=3, replicas=3)
+        controller.heartbeat(3, want_shut_down=True)
+        assert controller.image.cluster.brokers[3].is_in_controlled_shutdown
+    elif state == "another incarnation":
+        changes = {"broker_epoch": leading.epoch(3) + 1}
+    else:
+        leading = Leading(PARTITION._replace(replicas=(1, 2, 4)))
+        leading.controller.register(4)
+        assert leading.fetch(4, 10) is None
+        return
+    assert leading.fetch(3, 10, **changes) is None
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+
+
+def test_fetches_that_are_refused(leading: Leading) -> None:
+    refused = {
+        ErrorCode.FENCED_LEADER_EPOCH: {"leader_epoch": 4},
+        ErrorCode.UNKNOWN_LEADER_EPOCH: {"leader_epoch": 6},
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: {"broker_epoch": leading.epoch(3) - 1},
+    }
+    for code, changes in refused.items():
+        with pytest.raises(LeaderRefusesError) as refusal:
+            leading.fetch(3, 10, **changes)
+        assert refusal.value.code == code
+    leading.lead(leading.partition._replace(replicas=(1, 2), partition_epoch=8))
+    with pytest.raises(LeaderRefusesError) as refusal:
+        leading.fetch(3, 10)
+    assert refusal.value.code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_an_accepted_change_is_committed(leading: Leading) -> None:
+    proposal = expansion(leading)
+    assert leading.answer(proposal, accepted(proposal)) is None
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+    assert leading.leader.partition_epoch == 8
+
+
+def test_a_change_that_changes_nothing_is_over_too(leading: Leading) -> None:
+    proposal = expansion(leading)
+    leading.answer(proposal, accepted(proposal, epochs_ahead=0))
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+
+
+@pytest.mark.parametrize("code", ["INELIGIBLE_REPLICA", "OPERATION_NOT_ATTEMPTED"])
+def test_a_change_that_was_certainly_not_made_is_taken_back(leading: Leading, code: str) -> None:
+    proposal = expansion(leading)
+    assert leading.answer(proposal, Refused(ErrorCode[code])) is None
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+        "FENCED_LEADER_EPOCH",
+        "INVALID_UPDATE_VERSION",
+        "INVALID_REQUEST",
+        "NEW_LEADER_ELECTED",
+    ],
+)
+def test_a_change_of_which_nobody_knows_waits_for_the_log(leading: Leading, code: str) -> None:
+    proposal = expansion(leading)
+    pending = leading.leader.state
+    assert leading.answer(proposal, Refused(ErrorCode[code])) is None
+    assert leading.leader.state is pending
+    leading.lead(leading.partition._replace(isr=(1, 2, 3), partition_epoch=8))
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+
+
+@pytest.mark.parametrize("code", ["NOT_CONTROLLER", "UNKNOWN_SERVER_ERROR", "REQUEST_TIMED_OUT"])
+def test_any_other_refusal_is_tried_again(leading: Leading, code: str) -> None:
+    proposal = expansion(leading)
+    assert leading.answer(proposal, Refused(ErrorCode[code])) is proposal
+
+
+def test_an_answer_that_comes_too_late_counts_for_nothing(leading: Leading) -> None:
+    proposal = expansion(leading)
+    leading.lead(leading.partition._replace(leader_epoch=6, partition_epoch=8))
+    assert leading.answer(proposal, accepted(proposal)) is None
+    assert leading.answer(proposal, Refused(ErrorCode.NOT_CONTROLLER)) is None
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+
+
+@pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(4, 9), (6, 9), (5, 6)])
+def test_an_answer_of_other_epochs_is_ignored(
+    leading: Leading, leader_epoch: int, partition_epoch: int
+) -> None:
+    proposal = expansion(leading)
+    pending = leading.leader.state
+    answer = Accepted(
+        leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=(1,), recovery_state=0
+    )
+    leading.answer(proposal, answer)
+    assert leading.leader.state is pending
+
+
+def test_old_metadata_is_not_followed(leading: Leading) -> None:
+    proposal = expansion(leading)
+    leading.answer(proposal, accepted(proposal))
+    assert not leading.lead(leading.partition._replace(isr=(1,)))
+    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+
+
+def test_a_new_epoch_of_the_same_leader_begins_anew(leading: Leading) -> None:
+    leading.append(5)
+    leading.fetch(2, 15)
+    leading.now_ms += 1_000
+    leading.lead(leading.partition._replace(leader_epoch=6, partition_epoch=8))
+    assert leading.leader.shrink(leading.now_ms) is None
+    assert leading.fetch(3, 14) is None
+    assert leading.fetch(3, 15) is not None
+
+
+def test_a_leader_has_recovered() -> None:
+    leading = Leading(PARTITION._replace(leader_recovery_state=1))
+    proposal = expansion(leading)
+    assert proposal.recovery_state == 0
+
+
+def test_writes_need_enough_in_sync(leading: Leading) -> None:
+    leading.leader.check_append()
+    leading.lead(leading.partition._replace(isr=(1,), partition_epoch=8))
+    with pytest.raises(LeaderRefusesError) as refusal:
+        leading.leader.check_append()
+    assert refusal.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_the_high_watermark_stands_still_below_the_minimum(leading: Leading) -> None:
+    leading.lead(leading.partition._replace(isr=(1,), partition_epoch=8))
+    leading.append(5)
+    assert leading.leader.high_watermark == 8
+    alone = Leading(PARTITION._replace(replicas=(1,), isr=(1,), directories=(b"d" * 16,)))
+    assert alone.leader.high_watermark == 10
+
+
+def test_when_a_write_is_answered(leading: Leading) -> None:
+    leading.append(1)
+    assert leading.leader.check_acks_all(11) is None
+    leading.fetch(2, 11)
+    assert leading.leader.check_acks_all(11) == ErrorCode.NONE
+    leading.lead(leading.partition._replace(isr=(1,), partition_epoch=8))
+    assert leading.leader.check_acks_all(11) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
