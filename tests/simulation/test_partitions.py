@@ -1,0 +1,69 @@
+"""Leaders of partitions and the controller, in worlds that are drawn from a number each.
+
+A few worlds run every time, some of which nobody has seen; ``KVORUM_PARTITION_SEEDS=1000`` runs
+that many more. The mistakes in `partition_mistakes.py` are made one by one to see that the worlds
+find them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import Counter
+
+import pytest
+from tests.simulation.partition_mistakes import MISTAKES, Mistake
+
+from kvorum.simulation.partitions.world import run_partitions_seed
+
+FIXED_SEEDS = range(1, 16)
+FRESH_SEEDS = 8
+MORE_SEEDS = int(os.environ.get("KVORUM_PARTITION_SEEDS", "0"))
+
+
+@pytest.mark.parametrize("seed", FIXED_SEEDS)
+def test_a_world_known_for_long_loses_nothing(seed: int) -> None:
+    result = run_partitions_seed(seed)
+    assert result.broken is None, f"seed {seed}: {result.told}"
+    assert result.counts["acknowledged records"] > 100
+
+
+@pytest.mark.parametrize("number", range(FRESH_SEEDS))
+def test_a_world_that_nobody_has_seen_loses_nothing(number: int) -> None:
+    seed = secrets.randbelow(2**40)
+    result = run_partitions_seed(seed)
+    assert result.broken is None, f"seed {seed}: {result.told}"
+
+
+@pytest.mark.timeout(60 + 5 * MORE_SEEDS)
+@pytest.mark.skipif(not MORE_SEEDS, reason="KVORUM_PARTITION_SEEDS names no number of worlds")
+def test_many_worlds_lose_nothing() -> None:
+    for seed in range(1_000, 1_000 + MORE_SEEDS):
+        result = run_partitions_seed(seed)
+        assert result.broken is None, f"seed {seed}: {result.told}"
+
+
+def test_a_world_repeats_itself() -> None:
+    assert run_partitions_seed(5) == run_partitions_seed(5)
+
+
+def test_a_few_worlds_have_every_fault() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(30, 36):
+        counts.update(run_partitions_seed(seed).counts)
+    faults = ("kill", "power", "stop", "cut", "controller", "struck while joining")
+    assert [fault for fault in faults if counts[fault] < 3] == []
+    assert counts["leaders"] > 20
+    assert counts["ISR changes"] > 50
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_a_mistake_is_found(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world known for it comes first; if the worlds have changed, another one shows it."""
+    mistake.make(monkeypatch)
+    broken: str | None = None
+    for seed in (mistake.seed, *range(1, 150)):
+        broken = run_partitions_seed(seed).broken
+        if broken is not None:
+            break
+    assert broken == mistake.claim
