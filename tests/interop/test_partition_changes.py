@@ -1,3 +1,5 @@
+# pyright: reportPrivateUsage=false
+# (the spaces are explored from outside, and what a change was told is looked up inside of it)
 """Changes of partitions, judged by the class of Kafka's that decides them."""
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ from random import Random
 
 import pytest
 from tests.interop.kafka.java import Java
+from tests.properties.partitions.explore import explore
+from tests.properties.partitions.space import Space
 
 from kvorum.controller.election import Election
 from kvorum.controller.partition_change import PartitionChange, PartitionRules
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import RECOVERED, RECOVERING, PartitionRegistration
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.json_form import to_json
 
 pytestmark = pytest.mark.interop
@@ -30,7 +35,10 @@ Brokers = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """A partition, the state of the cluster, and what the partition should become."""
+    """A partition, the state of the cluster, and what the partition should become.
+
+    `assigned` are brokers and the numbers of directories they put their replica into, in turns.
+    """
 
     version: MetadataVersion
     min_insync_replicas: int
@@ -44,6 +52,7 @@ class Case:
     election: Election
     recovery_state: int
     unclean: Brokers
+    assigned: Brokers = ()
 
     def line(self) -> str:
         """The case as the Java side reads it."""
@@ -53,6 +62,7 @@ class Case:
             self.min_insync_replicas,
             int(self.is_elr_enabled),
             p.replicas,
+            tuple(one[-1] for one in p.directories),
             p.isr,
             p.removing_replicas,
             p.adding_replicas,
@@ -68,6 +78,7 @@ class Case:
             self.election.name,
             self.recovery_state,
             self.unclean,
+            self.assigned,
         ]
         return " ".join(
             (",".join(map(str, word)) or "-") if isinstance(word, tuple) else str(word)
@@ -85,21 +96,28 @@ class Case:
                 is_elr_enabled=self.is_elr_enabled,
                 min_insync_replicas=self.min_insync_replicas,
                 is_acceptable_leader=lambda replica: replica in self.alive,
-                default_directory=directory,
+                default_directory=lambda broker: directory(10 + broker),
             ),
         )
         change.isr, change.replicas = self.isr, self.replicas
         change.removing, change.adding = self.removing, self.adding
         change.election, change.recovery_state = self.election, self.recovery_state
         change.unclean_shutdown_replicas = self.unclean
+        for broker, number in batched(self.assigned):
+            change.directories[broker] = directory(number)
         made = change.record()
         if made is None:
             return "-"
         return f"{made[1]} {json.dumps(to_json(*made), sort_keys=True)}"
 
 
-def directory(broker: int) -> bytes:
-    return bytes([0] * 7 + [2] + [0] * 7 + [broker])
+def batched(numbers: Brokers) -> Iterator[tuple[int, int]]:
+    return zip(numbers[::2], numbers[1::2], strict=True)
+
+
+def directory(number: int) -> bytes:
+    """The id of a directory; the lowest numbers stand for something else than a directory."""
+    return bytes([0] * 7 + [0 if number < 3 else 2] + [0] * 7 + [number])
 
 
 def some(random: Random, of: Brokers | range, *, at_least: int = 0) -> Brokers:
@@ -117,7 +135,7 @@ def random_case(random: Random) -> Case:
     out_of_sync = tuple(replica for replica in replicas if replica not in isr)
     partition = PartitionRegistration(
         replicas=replicas,
-        directories=tuple(directory(replica) for replica in replicas),
+        directories=random_directories(random, replicas),
         isr=isr,
         removing_replicas=removing,
         adding_replicas=adding,
@@ -142,7 +160,15 @@ def random_case(random: Random) -> Case:
         election=random.choice(list(Election)),
         recovery_state=random.choice([partition.leader_recovery_state, RECOVERED]),
         unclean=random.choice([(), some(random, replicas)[:1]]) if is_elr_enabled else (),
+        assigned=(random.choice(replicas), random.randint(20, 30)) if random.random() < 0.2 else (),
     )
+
+
+def random_directories(random: Random, replicas: Brokers) -> tuple[bytes, ...]:
+    """Directories of all kinds, or MIGRATING for all: a record cannot say anything between."""
+    if random.random() < 0.2:
+        return (directory(0),) * len(replicas)
+    return tuple(directory(random.choice((1, 2, 10 + one, 10 + one))) for one in replicas)
 
 
 def kafkas_answers(java: Java, cases: list[Case]) -> Iterator[str]:
@@ -168,6 +194,86 @@ def test_every_change_is_written_as_kafka_writes_it(java: Java) -> None:
     ]
     assert differing[:3] == []
     assert sum(answer == "-" for answer in theirs) < CASES / 2
+
+
+SPACES = [
+    Space(name="moves", brokers=3, replicas=2, factor_max=2),
+    Space(name="unclean", brokers=3, replicas=3, is_unclean_enabled=True),
+    Space(name="no ELR", brokers=3, replicas=3, is_elr_enabled=False),
+    Space(name="directories", brokers=2, replicas=2, has_failing_directories=True),
+    Space(
+        name="settings",
+        brokers=2,
+        replicas=2,
+        has_unregistering=True,
+        has_changing_configs=True,
+        has_changing_features=True,
+    ),
+]
+STATES_MAX = 150
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
+def test_the_changes_of_whole_spaces_are_those_of_kafka(
+    java: Java, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the controller's own functions want of a partition, wherever they can get to."""
+    cases = cases_of(space, monkeypatch)
+    theirs = list(kafkas_answers(java, cases))
+    assert len(theirs) == len(cases) > 100
+    differing = [
+        (case.line(), case.answer(), answer)
+        for case, answer in zip(cases, theirs, strict=True)
+        if case.answer() != answer
+    ]
+    assert differing[:3] == []
+
+
+def cases_of(space: Space, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+    """Every different change that an exploration of the space makes."""
+    found: dict[str, Case] = {}
+    record = PartitionChange.record
+
+    def noted(self: PartitionChange) -> RecordAndVersion | None:
+        case = case_of(self)
+        found.setdefault(case.line(), case)
+        return record(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionChange, "record", noted)
+        assert explore(space, states_max=STATES_MAX).broken is None
+    return list(found.values())
+
+
+def case_of(change: PartitionChange) -> Case:
+    partition, rules = change._partition, change._rules
+    assigned = [
+        (broker, short(one))
+        for broker, one in change.directories.items()
+        if one != partition.directory(broker)
+    ]
+    return Case(
+        version=rules.version,
+        min_insync_replicas=rules.min_insync_replicas,
+        is_elr_enabled=rules.is_elr_enabled,
+        partition=partition._replace(
+            directories=tuple(directory(short(one)) for one in partition.directories)
+        ),
+        alive=tuple(one for one in BROKERS if rules.is_acceptable_leader(one)),
+        isr=change.isr,
+        replicas=change.replicas,
+        removing=change.removing,
+        adding=change.adding,
+        election=change.election,
+        recovery_state=change.recovery_state,
+        unclean=change.unclean_shutdown_replicas,
+        assigned=tuple(number for pair in assigned for number in pair),
+    )
+
+
+def short(directory_id: bytes) -> int:
+    """A number for a directory of the spaces, whose ids begin with its number on its broker."""
+    return directory_id[-1] + (directory_id[0] and 10 * (1 + directory_id[0] - 0xD0))
 
 
 def test_the_cases_differ() -> None:

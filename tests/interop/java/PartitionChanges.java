@@ -37,7 +37,7 @@ public class PartitionChanges {
         int[] replicas = array();
         PartitionRegistration partition = new PartitionRegistration.Builder()
             .setReplicas(replicas)
-            .setDirectories(directories(replicas))
+            .setDirectories(directories(array()))
             .setIsr(array())
             .setRemovingReplicas(array())
             .setAddingReplicas(array())
@@ -51,7 +51,7 @@ public class PartitionChanges {
         List<Integer> alive = list();
         PartitionChangeBuilder builder = new PartitionChangeBuilder(
             partition, new Uuid(1, 1), 0, alive::contains, version, minIsr, elrEnabled);
-        builder.setDefaultDirProvider(PartitionChanges::directory);
+        builder.setDefaultDirProvider(broker -> directory(10 + broker));
         builder.setTargetIsr(list());
         builder.setTargetReplicas(list());
         builder.setTargetRemoving(list());
@@ -59,6 +59,10 @@ public class PartitionChanges {
         builder.setElection(PartitionChangeBuilder.Election.valueOf(words[next++]));
         builder.setTargetLeaderRecoveryState(LeaderRecoveryState.of((byte) number()));
         builder.setUncleanShutdownReplicas(list());
+        List<Integer> assigned = list();
+        for (int index = 0; index < assigned.size(); index += 2) {
+            builder.setDirectory(assigned.get(index), directory(assigned.get(index + 1)));
+        }
         Optional<ApiMessageAndVersion> record = builder.build();
         if (record.isEmpty()) {
             return "-";
@@ -87,14 +91,15 @@ public class PartitionChanges {
         return list().stream().mapToInt(Integer::intValue).toArray();
     }
 
-    private static Uuid directory(int broker) {
-        return new Uuid(2, broker);
+    /** The lowest numbers are the ids that stand for something else than a directory. */
+    private static Uuid directory(int number) {
+        return new Uuid(number < 3 ? 0 : 2, number);
     }
 
-    private static Uuid[] directories(int[] replicas) {
-        Uuid[] found = new Uuid[replicas.length];
-        for (int index = 0; index < replicas.length; index++) {
-            found[index] = directory(replicas[index]);
+    private static Uuid[] directories(int[] numbers) {
+        Uuid[] found = new Uuid[numbers.length];
+        for (int index = 0; index < numbers.length; index++) {
+            found[index] = directory(numbers[index]);
         }
         return found;
     }
