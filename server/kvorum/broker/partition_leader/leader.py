@@ -89,11 +89,16 @@ class PartitionLeader:
     def lead(self, partition: PartitionRegistration, *, log_end_offset: int, now_ms: float) -> bool:
         """Follow what the metadata log says; False where it says less than is known already.
 
-        Whatever change is under way is given up: the log tells what is in force. The leader has
-        recovered what it could by being here, so it is RECOVERED from now on.
+        Whatever change is under way is given up: the log tells what is in force. Not so where the
+        log only repeats what the controller's answer said already, and the change was asked for
+        after that: it may be in force by now. (Kafka 4.3 gives it up there, too, and may then take
+        a record for committed that a member of the ISR does not have.) The leader has recovered
+        what it could by being here, so it is RECOVERED from now on.
         """
         if partition.partition_epoch < self.partition_epoch:
             return False
+        if self._is_known(partition):
+            return True
         isr = frozenset(partition.isr)
         is_new_leader = self.leader_epoch < 0
         self._follow_assignment(partition)
@@ -191,6 +196,12 @@ class PartitionLeader:
         """Raise `LeaderRefusesError` where a write of ``acks=all`` must not even be begun."""
         if self.is_under_min_isr:
             raise LeaderRefusesError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def _is_known(self, partition: PartitionRegistration) -> bool:
+        return (partition.leader_epoch, partition.partition_epoch) == (
+            self.leader_epoch,
+            self.partition_epoch,
+        )
 
     def _follow_assignment(self, partition: PartitionRegistration) -> None:
         followers = [one for one in partition.replicas if one != self._settings.broker_id]

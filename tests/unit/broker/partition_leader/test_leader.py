@@ -243,6 +243,21 @@ def test_old_metadata_is_not_followed(leading: Leading) -> None:
     assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
 
 
+def test_news_of_what_the_answer_said_leave_the_next_change_under_way(leading: Leading) -> None:
+    """3 has joined by the answer, 4 is about to: then the log tells that 3 has joined."""
+    leading = Leading(PARTITION._replace(replicas=(1, 2, 3, 4), directories=(b"d" * 16,) * 4))
+    leading.controller.start_broker(4)
+    proposal = expansion(leading)
+    leading.answer(proposal, accepted(proposal))
+    assert leading.fetch(4, 10) is not None
+    assert leading.lead(leading.partition._replace(isr=(1, 2, 3), partition_epoch=8))
+    leading.now_ms += 101
+    leading.append(5)
+    leading.fetch(2, 15)
+    leading.fetch(3, 15)
+    assert leading.leader.high_watermark == 10
+
+
 def test_a_new_epoch_of_the_same_leader_begins_anew(leading: Leading) -> None:
     leading.append(5)
     leading.fetch(2, 15)
