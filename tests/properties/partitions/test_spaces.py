@@ -9,8 +9,8 @@ Some spaces are too large for every run: those are cut off, and seen whole with
 
 Four things that stand out are Kafka's own behaviour (4.3.1) and are kept:
 
-- A replica that a reassignment takes away stays in the ELR until the next change. It cannot lead
-  unless another reassignment makes it a replica again before that.
+- A replica that a reassignment takes away stays in the ELR until the next change. It cannot lead:
+  a reassignment that would make it a replica again while the ELR counts is refused.
 - Who comes to lead out of the ELR leaves the others in it until the next change, even where
   min.insync.replicas is 1.
 - An unclean cancellation of a reassignment makes the first old replica the whole ISR, and it need
