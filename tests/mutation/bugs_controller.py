@@ -95,9 +95,9 @@ MUTANTS = (
         edits=(
             Edit(
                 f"{CONTROLLER}/periodic.py",
-                "    records = tuple(fence_broker(ClusterRules(image, "
-                "context.settings), broker))\n",
-                "    records: tuple[RecordAndVersion, ...] = ()\n",
+                "    yield from gather(records, fencing(ClusterRules(image, context.settings), "
+                "broker))\n",
+                "    yield from gather(records, iter(()))\n",
             ),
         ),
     ),

@@ -1,10 +1,12 @@
 """A real Kafka node for the tests to compare with."""
 
+import secrets
 import socket
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +20,7 @@ START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 STARTED = "Kafka Server started"
 LINES_KEPT = 400
+LISTENING_PORTS = range(12_000, 32_000)
 
 
 class DidNotStartError(Exception):
@@ -25,15 +28,19 @@ class DidNotStartError(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody listens on now."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Return ports of the loopback address that nobody listens on now.
+
+    They lie below those that systems give to connections: until a process listens on its port,
+    somebody else's connection must not get it.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = LISTENING_PORTS[secrets.randbelow(len(LISTENING_PORTS))]
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in found:
+                found.append(port)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
