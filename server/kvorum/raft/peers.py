@@ -68,12 +68,19 @@ class Peers:
         self._waiting[destination.id] = _Waiting(number, Sent(destination, request), deadline)
         return number
 
-    def answered(self, number: int) -> Sent | None:
-        """Take the request that a response belongs to; None if nobody waits for it any more."""
+    def answered(self, now: float, number: int, *, is_failure: bool = False) -> Sent | None:
+        """Take the request that a response belongs to; None if nobody waits for it any more.
+
+        A failure that was long in coming is silence as well: whoever sends requests gives them up
+        at about the same time as is done here.
+        """
         for destination_id, waiting in self._waiting.items():
             if waiting.number == number:
                 del self._waiting[destination_id]
-                self._silent_until.pop(destination_id, None)
+                if not is_failure:
+                    self._silent_until.pop(destination_id, None)
+                elif now >= waiting.deadline - self._request_timeout_ms / 2:
+                    self._note_silence(now, destination_id)
                 return waiting.sent
         return None
 
@@ -90,8 +97,11 @@ class Peers:
             if waiting.deadline <= now:
                 del self._waiting[destination_id]
                 self.back_off(now, destination_id)
-                silence_ms = SILENCE_REQUEST_TIMEOUTS * self._request_timeout_ms
-                self._silent_until[destination_id] = now + silence_ms
+                self._note_silence(now, destination_id)
+
+    def _note_silence(self, now: float, destination_id: int) -> None:
+        silence_ms = SILENCE_REQUEST_TIMEOUTS * self._request_timeout_ms
+        self._silent_until[destination_id] = now + silence_ms
 
     def reset(self) -> None:
         """Forget every request and pause, as after a change of role or epoch; not who is silent."""

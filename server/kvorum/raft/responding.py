@@ -43,7 +43,8 @@ def handle_response(
     replica: Replica, now: float, number: int, response: Response | RequestFailed
 ) -> None:
     """Take in a response, unless nobody waits for it any more."""
-    sent = replica.peers.answered(number)
+    is_failure = isinstance(response, RequestFailed)
+    sent = replica.peers.answered(now, number, is_failure=is_failure)
     if sent is None:
         return
     if isinstance(response, RequestFailed | ApiVersionsResponse) and isinstance(

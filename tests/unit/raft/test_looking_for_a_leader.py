@@ -23,6 +23,7 @@ from kvorum.raft.peers import SILENCE_REQUEST_TIMEOUTS
 
 SERVERS = (-2, -3, -4, -5)
 CONFIG = RaftConfig()
+TIMED_OUT = msg.RequestFailed("no response in time")
 LISTENER = "CONTROLLER"
 FIRST_PORT = 9000
 NOBODY_LEADS = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(0))
@@ -34,6 +35,7 @@ def _ask_for(
     silent: set[int],
     seed: int,
     answer: msg.FetchResponse = NOBODY_LEADS,
+    gives_up_first: bool = False,
 ) -> list[tuple[float, int]]:
     """Return when an observer asks whom; the servers that are not silent all say the same."""
     core = RaftCore(
@@ -60,16 +62,21 @@ def _ask_for(
         if sent is not None and sent.destination.id not in silent:
             now += 1
             effects = core.receive_response(now, number=sent.number, response=answer)
+        elif sent is not None and gives_up_first:
+            # Whoever sends requests notices that time is up just before the core does.
+            now += CONFIG.request_timeout_ms - 1
+            effects = core.receive_response(now, number=sent.number, response=TIMED_OUT)
         else:
             now = max(core.next_deadline, now)
             effects = core.tick(now)
     return asked
 
 
+@pytest.mark.parametrize("gives_up_first", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_who_is_silent_costs_one_timeout_in_a_while(seed: int) -> None:
+def test_who_is_silent_costs_one_timeout_in_a_while(seed: int, *, gives_up_first: bool) -> None:
     pause_ms = SILENCE_REQUEST_TIMEOUTS * CONFIG.request_timeout_ms
-    asked = _ask_for(pause_ms, silent={-2, -3}, seed=seed)
+    asked = _ask_for(pause_ms, silent={-2, -3}, seed=seed, gives_up_first=gives_up_first)
     count = Counter(server for _, server in asked)
     assert count[-2] <= 1
     assert count[-3] <= 1

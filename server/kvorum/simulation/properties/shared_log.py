@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kvorum.simulation.properties.catalogue import P4, P5, P13, P24
 from kvorum.simulation.properties.checks import Checks
-from kvorum.simulation.properties.log_scan import LogScan, ScannedBatch
+from kvorum.simulation.properties.log_scan import ScannedBatch
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 
@@ -43,6 +43,8 @@ class SharedLog:
         self._epoch_bases: dict[int, int] = {}
         self.committed: list[CommittedBatch] = []
         self._committed_bases: list[int] = []
+        # The epoch of who was first known to have it committed; it never falls along the log.
+        self._committed_in: list[int] = []
 
     @property
     def committed_end(self) -> int:
@@ -105,15 +107,19 @@ class SharedLog:
     def commit(self, memory: NodeMemory, high_watermark: int) -> None:
         """Take what a node knows to be committed, and compare it with what others knew: P24."""
         if high_watermark > self.committed_end:
-            self._extend(memory.scan, high_watermark)
+            self._extend(memory, high_watermark)
         self._verify(memory, min(high_watermark, self.committed_end))
 
-    def _extend(self, scan: LogScan, high_watermark: int) -> None:
-        for batch in scan.batches_from(self.committed_end):
+    def _extend(self, memory: NodeMemory, high_watermark: int) -> None:
+        core = memory.node.core
+        epoch = memory.election.epoch if core is None else core.role.epoch
+        known = self._committed_in[-1] if self._committed_in else 0
+        for batch in memory.scan.batches_from(self.committed_end):
             if batch.last_offset >= high_watermark or batch.base_offset != self.committed_end:
                 break
             self.committed.append(CommittedBatch(*batch[:4]))
             self._committed_bases.append(batch.base_offset)
+            self._committed_in.append(max(epoch, known))
 
     def _verify(self, memory: NodeMemory, end: int) -> None:
         """Compare a node's log with what is committed, from where that was done last."""
@@ -133,10 +139,16 @@ class SharedLog:
         self._checks.held(P24)
 
     def check_leader(self, memory: NodeMemory) -> None:
-        """Demand that a new leader's log holds everything that is committed: P5."""
-        if not self.committed or memory.is_log_damaged:
+        """Demand that a new leader's log holds everything committed in epochs before its own: P5.
+
+        One whose votes arrive late may begin to lead when a later epoch commits already.
+        """
+        core = memory.node.core
+        epoch = 0 if core is None else core.role.epoch
+        index = bisect_left(self._committed_in, epoch) - 1
+        if index < 0 or memory.is_log_damaged:
             return
-        last = self.committed[-1]
+        last = self.committed[index]
         scan = memory.scan
         if scan.start_offset > last.base_offset:
             self._checks.held(P5)
