@@ -137,6 +137,14 @@ GOOD: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 }
             ],
         },
+        "CreateDelegationToken": {
+            "ownerPrincipalType": "User",
+            "ownerPrincipalName": "u",
+            "renewers": [{"principalType": "User", "principalName": "v"}],
+            "maxLifetimeMs": 60_000,
+        },
+        "RenewDelegationToken": {"hmac": SALTED, "renewPeriodMs": 60_000},
+        "ExpireDelegationToken": {"hmac": SALTED, "expiryTimePeriodMs": 60_000},
         "CreateAcls": {
             "creations": [
                 {
