@@ -84,4 +84,5 @@ def _outcome(future: Any) -> str:
     except errors as error:
         return f"{error.args[0].code()} {error.args[0].str()}"
     # Removing tells of the entries in no certain order.
-    return "; ".join(sorted(str(answer).split("AclBinding")))
+    entries: list[Any] = answer if isinstance(answer, list) else [answer]
+    return "; ".join(sorted(str(entry) for entry in entries))
