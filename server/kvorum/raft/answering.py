@@ -20,12 +20,17 @@ from kvorum.raft.roles import Follower, Leader, Prospective, Resigned
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
     """Move to what a peer says of epoch and leader, where that is news; tell whether it was.
 
-    What cannot be right, like a second leader of one epoch, is not believed.
+    What cannot be right, like a second leader of one epoch, is not believed. An observer enters
+    only an epoch that somebody leads: a candidate that had no votes in its epoch, and is gone, may
+    have told nobody else of it, and the observer could not follow the leader of the others. It has
+    given no vote there, so it owes that epoch nothing.
     """
     role = replica.role
     # That this replica leads is something that only it can know.
     leader_id = None if leader.leader_id == replica.own.key.id else leader.leader_id
     if not role.epoch <= leader.epoch <= EPOCH_MAX:
+        return False
+    if leader_id is None and not replica.may_stand:
         return False
     endpoints: Endpoints = ()
     if leader_id is not None:

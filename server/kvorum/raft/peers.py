@@ -9,8 +9,6 @@ from kvorum.raft.basics import Destination
 from kvorum.raft.messages import Request
 
 NEVER = float("inf")
-SILENCE_REQUEST_TIMEOUTS = 5
-"""For how many request timeouts others are asked rather than who did not answer one."""
 
 
 class Sent(NamedTuple):
@@ -37,7 +35,9 @@ class Peers:
         self._retry_backoff_ms = retry_backoff_ms
         self._waiting: dict[int, _Waiting] = {}
         self._backing_off: dict[int, float] = {}
-        self._silent_until: dict[int, float] = {}
+        # Who did not answer in time the last time, longest ago first.
+        self._silent: dict[int, None] = {}
+        self._asked: set[int] = set()
         self._next_number = 1
 
     def is_ready(self, destination_id: int) -> bool:
@@ -48,12 +48,18 @@ class Peers:
         """Tell whether a request failed just now."""
         return destination_id in self._backing_off
 
-    def is_silent(self, now: float, destination_id: int) -> bool:
-        """Tell whether a request was not answered in time, and none was answered since.
+    @property
+    def silent_ids(self) -> tuple[int, ...]:
+        """Who did not answer a request in time, and none since; whose turn it is comes first."""
+        return tuple(self._silent)
 
-        This is forgotten after a while: it may be the only one who knows the leader.
-        """
-        return self._silent_until.get(destination_id, now) > now
+    def was_asked(self, destination_id: int) -> bool:
+        """Tell whether a request went out since the last `begin_round`."""
+        return destination_id in self._asked
+
+    def begin_round(self) -> None:
+        """Count from now on who was asked."""
+        self._asked.clear()
 
     @property
     def is_any_waiting(self) -> bool:
@@ -64,6 +70,7 @@ class Peers:
         """Note that a request goes out; return the number its response will come under."""
         number = self._next_number
         self._next_number += 1
+        self._asked.add(destination.id)
         deadline = now + self._request_timeout_ms
         self._waiting[destination.id] = _Waiting(number, Sent(destination, request), deadline)
         return number
@@ -78,9 +85,9 @@ class Peers:
             if waiting.number == number:
                 del self._waiting[destination_id]
                 if not is_failure:
-                    self._silent_until.pop(destination_id, None)
+                    self._silent.pop(destination_id, None)
                 elif now >= waiting.deadline - self._request_timeout_ms / 2:
-                    self._note_silence(now, destination_id)
+                    self._note_silence(destination_id)
                 return waiting.sent
         return None
 
@@ -97,16 +104,17 @@ class Peers:
             if waiting.deadline <= now:
                 del self._waiting[destination_id]
                 self.back_off(now, destination_id)
-                self._note_silence(now, destination_id)
+                self._note_silence(destination_id)
 
-    def _note_silence(self, now: float, destination_id: int) -> None:
-        silence_ms = SILENCE_REQUEST_TIMEOUTS * self._request_timeout_ms
-        self._silent_until[destination_id] = now + silence_ms
+    def _note_silence(self, destination_id: int) -> None:
+        self._silent.pop(destination_id, None)
+        self._silent[destination_id] = None
 
     def reset(self) -> None:
         """Forget every request and pause, as after a change of role or epoch; not who is silent."""
         self._waiting.clear()
         self._backing_off.clear()
+        self._asked.clear()
 
     @property
     def deadline(self) -> float:

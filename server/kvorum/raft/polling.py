@@ -273,19 +273,36 @@ def _fetch_from_anyone(replica: Replica, now: float) -> None:
     """Ask one of the servers known from the configuration, if nobody is being asked already.
 
     Whoever is asked may lead by then: a fetch would tell it that all of the log is stored.
-    A server that kept silent is asked again only later, as each such attempt costs a timeout. The
-    leader that is known is always among those asked: nobody else can serve while it leads.
     """
     if replica.peers.is_any_waiting or replica.log.durable_end_offset < replica.log.end_offset:
         return
-    servers, peers = replica.own.bootstrap, replica.peers
-    leader = replica.leader_destination()
-    asked = [
-        one for one in servers if not peers.is_silent(now, one.id) or _is_same_place(one, leader)
-    ] or servers
-    ready = [server for server in asked if peers.is_ready(server.id)]
-    if ready:
-        replica.send(now, replica.random.choice(ready), _fetch_request(replica))
+    server = _whom_to_ask(replica)
+    if server is not None:
+        replica.send(now, server, _fetch_request(replica))
+
+
+def _whom_to_ask(replica: Replica) -> Destination | None:
+    """Choose a server that can be asked now.
+
+    Asking who kept silent costs a timeout, so one of those has its turn only when all others were
+    asked in vain; it may be the one that knows. The leader that is known does not count as silent:
+    nobody else can serve while it leads.
+    """
+    servers, peers, leader = replica.own.bootstrap, replica.peers, replica.leader_destination()
+    silent = [
+        server
+        for silent_id in peers.silent_ids
+        for server in servers
+        if server.id == silent_id and not _is_same_place(server, leader)
+    ]
+    others = [server for server in servers if server not in silent]
+    if all(peers.was_asked(server.id) for server in others):
+        due = next((server for server in silent if peers.is_ready(server.id)), None)
+        if due is not None:
+            peers.begin_round()
+            return due
+    ready = [server for server in others if peers.is_ready(server.id)]
+    return replica.random.choice(ready) if ready else None
 
 
 def _is_same_place(one: Destination, other: Destination | None) -> bool:

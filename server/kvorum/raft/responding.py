@@ -78,7 +78,7 @@ def _handle_leader_aware(
         return
     if isinstance(response, FetchSnapshotResponse) and _is_snapshot_gone(response):
         _restart_fetching(replica, now)
-    elif not _is_good(response) or response.leader.epoch < epoch_before:
+    elif not _is_good(response) or response.leader.epoch != epoch_before:
         if not is_news:
             replica.refuse(now, sent.destination, _problem_with(response))
     else:

@@ -1,0 +1,80 @@
+"""Which epoch an observer enters: only one that somebody leads."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kvorum.raft import (
+    Destination,
+    Effects,
+    Endpoint,
+    Identity,
+    LogView,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    VoterHistory,
+)
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
+from kvorum.raft.basics import OffsetAndEpoch
+
+LISTENER = "CONTROLLER"
+LEADER_PLACE = (Endpoint(LISTENER, "host", 9001),)
+TOLD_OF_A_CANDIDATE = (
+    msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(9)),
+    # No leader can say that it does not know of itself; nothing in it counts.
+    msg.FetchResponse(msg.Error.NONE, msg.KnownLeader(9), high_watermark=7),
+    msg.FetchResponse(msg.Error.NONE, msg.KnownLeader(9), diverging=OffsetAndEpoch(0, 0)),
+)
+
+
+def _observer() -> tuple[RaftCore, Effects]:
+    core = RaftCore(
+        Identity(
+            key=ReplicaKey(9, b"\x09" * 16),
+            endpoints=(Endpoint(LISTENER, "host", 9009),),
+            listener_name=LISTENER,
+            can_vote=False,
+            bootstrap=(Destination(-2, "host", 9004), Destination(-3, "host", 9001)),
+        ),
+        config=RaftConfig(),
+        log=LogView(),
+        history=VoterHistory(),
+        random=Random(1),
+    )
+    return core, core.start(0.0, stored=None)
+
+
+def _answer(core: RaftCore, effects: Effects, response: msg.FetchResponse) -> Effects:
+    told = (*effects.at_once, *effects.after_write)
+    sent = next(one for one in told if isinstance(one, fx.Send))
+    return core.receive_response(1.0, number=sent.number, response=response)
+
+
+@pytest.mark.parametrize("told", TOLD_OF_A_CANDIDATE)
+def test_a_candidate_that_nobody_else_knows_does_not_keep_it_from_the_leader(
+    told: msg.FetchResponse,
+) -> None:
+    core, effects = _observer()
+    effects = _answer(core, effects, told)
+    assert (core.role.epoch, core.role.leader_id) == (0, None)
+    assert core.high_watermark is None
+    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, LEADER_PLACE))
+    effects = _answer(core, effects, leads)
+    assert (core.role.epoch, core.role.leader_id) == (2, 1)
+
+
+def test_a_follower_looks_elsewhere_when_its_leader_knows_of_a_later_epoch() -> None:
+    core, effects = _observer()
+    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, LEADER_PLACE))
+    effects = _answer(core, effects, leads)
+    effects = _answer(core, effects, TOLD_OF_A_CANDIDATE[0])
+    assert (core.role.epoch, core.role.leader_id) == (2, 1)
+    next_leads = msg.FetchResponse(
+        msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(10, 4, (Endpoint(LISTENER, "host", 9004),))
+    )
+    _answer(core, effects, next_leads)
+    assert (core.role.epoch, core.role.leader_id) == (10, 4)
