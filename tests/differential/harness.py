@@ -31,7 +31,7 @@ from tests.differential.comparing import ANY_API, Difference, Names, differences
 from tests.differential.metadata_log import LogRecord
 from tests.differential.resets import RESETS
 from tests.differential.script import AnyStep, Script, Silence, Step
-from tests.differential.sides import NODE_ID, POLL_INTERVAL_S, Side, start_sides
+from tests.differential.sides import POLL_INTERVAL_S, Side, start_sides, without_own_registration
 from tests.interop.kafka.java import Java
 
 from kvorum.wire.json_form import Json
@@ -236,17 +236,6 @@ def taken(side: Side, awaited: int) -> list[LogRecord]:
         time.sleep(POLL_INTERVAL_S)
         records.extend(without_own_registration(side.take_records()))
     return records
-
-
-def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
-    """Leave out the controller's registration of itself, which comes when it comes."""
-    return [
-        record
-        for record in records
-        if not (
-            record.type == "RegisterControllerRecord" and record.data["controllerId"] == NODE_ID
-        )
-    ]
 
 
 def fenced_in(records: Sequence[LogRecord]) -> set[int]:

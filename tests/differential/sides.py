@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -221,8 +221,21 @@ class Side:
         """Return what was written since the last call, and take it into the view."""
         records = self.log.read()
         self.view.fold(records)
-        self.view.end_offset = self.log.end_offset
+        others = without_own_registration(records)
+        if others:
+            self.view.end_offset = others[-1].offset + 1
         return records
+
+
+def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
+    """Leave out the controller's registration of itself, which comes when it comes."""
+    return [
+        record
+        for record in records
+        if not (
+            record.type == "RegisterControllerRecord" and record.data["controllerId"] == NODE_ID
+        )
+    ]
 
 
 def start_sides(

@@ -172,7 +172,11 @@ def history(directory: Path) -> bytes:
     for segment in sorted(directory.glob("*.log")):
         data = segment.read_bytes()
         begin = min(
-            (batch.position for batch in read_batches(data) if batch.base_offset >= end),
+            (
+                batch.position
+                for batch in read_batches(data, is_cut_allowed=True)
+                if batch.base_offset >= end
+            ),
             default=len(data),
         )
         parts.append(data[begin:])
