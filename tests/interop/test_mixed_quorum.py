@@ -13,7 +13,7 @@ from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import free_ports
 from tests.interop.kvorum_node import run_kvorum
 
-from kvorum.node.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,

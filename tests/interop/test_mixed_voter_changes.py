@@ -15,7 +15,7 @@ from tests.interop.kafka.server import free_ports
 from tests.interop.kvorum_node import run_kvorum
 from tests.interop.test_mixed_quorum import LOG, OURS, PATIENCE_S, REAL, Voter, described
 
-from kvorum.node.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse

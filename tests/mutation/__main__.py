@@ -38,7 +38,7 @@ _SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("storage/", ("tests/unit/storage", *_NODE_RAFT)),
     ("server/kvorum/node/snapshot_keeper.py", ("tests/unit/node/test_snapshots.py",)),
     (
-        "server/kvorum/node/controller_shell.py",
+        "server/kvorum/node/controller/shell.py",
         ("tests/unit/node_raft/test_controller_shell.py", "tests/unit/node/test_lifecycle.py"),
     ),
     (

@@ -248,7 +248,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/controller_shell.py",
+                "server/kvorum/node/controller/shell.py",
                 "            await self._deferred.wait_for(claim.pending.last_offset)\n",
                 "            await asyncio.sleep(0)\n",
             ),
@@ -261,7 +261,7 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                "server/kvorum/node/controller_shell.py",
+                "server/kvorum/node/controller/shell.py",
                 "            self._raft.resign(claim.epoch)\n",
                 "",
             ),
@@ -274,7 +274,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/controller_shell.py",
+                "server/kvorum/node/controller/shell.py",
                 "        claim, self._claim = self._claim, None\n        "
                 "self._is_claimed.clear()\n",
                 "        claim = self._claim\n        self._is_claimed.clear()\n",
@@ -288,7 +288,7 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                "server/kvorum/node/controller_shell.py",
+                "server/kvorum/node/controller/shell.py",
                 "        except ProposalTooLargeError as error:\n"
                 "            raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, "
                 "str(error)) from error\n",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from kvorum.cli import UsageError
 
 if TYPE_CHECKING:
-    from kvorum.node.embedded import ClusterSize
-    from kvorum.node.embedded_cluster import EmbeddedCluster
+    from kvorum.node.embedded.cluster import EmbeddedCluster
+    from kvorum.node.embedded.node import ClusterSize
 
 NAME: Final = "dev"
 HELP: Final = "run a cluster in one process on this machine, for trying things out"
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the cluster until Ctrl-C or SIGTERM; 0 then."""
     # Imported here: `kvorum --help` needs nothing of it.
     from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only by who runs it
-    from kvorum.node.embedded_cluster import EmbeddedCluster  # noqa: PLC0415 - as above
+    from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
     set_up_logging(level=30)
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:
     """Return the size asked for, completed from the data that is there."""
-    from kvorum.node.embedded import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
-    from kvorum.node.embedded_cluster import check_size  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.cluster import check_size  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.node import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
 
     known = size_of(folder)
     default = (CONTROLLERS_DEFAULT, BROKERS_DEFAULT)
@@ -106,7 +106,7 @@ def _folder(given: str | None, cleaning: ExitStack) -> Path:
 
 def _broker_port(given: int | None, folder: Path) -> int | None:
     """Return the port asked for, None for the one that the kept data was used with before."""
-    from kvorum.node.embedded import size_of  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.node import size_of  # noqa: PLC0415 - as in `run`
 
     if given is not None:
         return given

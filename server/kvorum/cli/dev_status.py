@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kvorum.node.embedded_cluster import EmbeddedCluster
+from kvorum.node.embedded.cluster import EmbeddedCluster
 
 INTERVAL_SECONDS = 0.5
 

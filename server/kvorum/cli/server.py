@@ -54,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
 
 def set_up_logging(level: int = logging.INFO) -> None:
     """Have events logged on stderr, one line each."""
-    from kvorum.node.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.events.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only by who runs it
 
     logging.basicConfig(stream=sys.stderr, level=level, format=TEXT_FORMAT)
 
 
 def use_json_lines() -> None:
     """Have the lines of the log written as JSON objects from now on."""
-    from kvorum.node.log_format import JsonFormatter  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only by who runs it
 
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter())

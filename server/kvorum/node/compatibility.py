@@ -18,8 +18,8 @@ from kvorum.metadata.metadata_version import (
     METADATA_VERSION_FEATURE,
     MINIMUM_METADATA_VERSION,
 )
-from kvorum.node.dispatch import ServedApi
 from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.node.serving.dispatch import ServedApi
 from kvorum.wire.apis import API_SPECS
 
 Node = TypeVar("Node")

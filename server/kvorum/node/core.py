@@ -9,17 +9,17 @@ from random import Random
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.node.config import NodeConfig
-from kvorum.node.connection import ConnectionRules
-from kvorum.node.connection_limits import ConnectionLimits
-from kvorum.node.controller_channel import ChannelSettings, ControllerChannel
 from kvorum.node.directories import NodeDirectories
-from kvorum.node.dispatch import Dispatcher, Node
 from kvorum.node.endpoints import Sockets
-from kvorum.node.listener import ListenerServer
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.controller_channel import ChannelSettings, ControllerChannel
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import Clock, RaftNode
+from kvorum.node.serving.connection import ConnectionRules
+from kvorum.node.serving.connection_limits import ConnectionLimits
+from kvorum.node.serving.dispatch import Dispatcher, Node
+from kvorum.node.serving.listener import ListenerServer
 from kvorum.storage.files import FileSystem
 
 

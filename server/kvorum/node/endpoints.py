@@ -10,7 +10,7 @@ from types import MappingProxyType
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.node.config import Listener
 from kvorum.node.errors import NodeStartError
-from kvorum.node.listener import PORT_MAX, bind
+from kvorum.node.serving.listener import PORT_MAX, bind
 
 _PROTOCOL_NUMBERS: Mapping[str, int] = MappingProxyType(
     {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kvorum.broker.lifecycle import BrokerState
-from kvorum.node.broker_part import BrokerPart
-from kvorum.node.controller_part import ControllerPart
+from kvorum.node.broker.part import BrokerPart
+from kvorum.node.controller.part import ControllerPart
 from kvorum.node.core import NodeCore
-from kvorum.node.event import Field
+from kvorum.node.events.event import Field
 
 RECORDS_BEHIND_MAX = 1_000
 """What a replica that keeps up may be behind at a busy moment."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from kvorum.node.controller_shell import ControllerShell
-from kvorum.node.event import Event
+from kvorum.node.controller.shell import ControllerShell
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
 from kvorum.node.raft.listener import InPieces

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.node.clock import SystemClock
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.loader_measures import LoaderMeasures
 from kvorum.node.raft import Clock, CommittedBatch, LoadedSnapshot
 from kvorum.wire.primitives import Message

@@ -11,11 +11,10 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kvorum.node.broker_part import BrokerPart
+from kvorum.node.broker.part import BrokerPart
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import NodeConfig
-from kvorum.node.connection_limits import ConnectionLimits, usable_limits
-from kvorum.node.controller_part import ControllerPart
+from kvorum.node.controller.part import ControllerPart
 from kvorum.node.core import NodeCore
 from kvorum.node.directories import NodeDirectories, open_directories
 from kvorum.node.endpoints import (
@@ -25,13 +24,14 @@ from kvorum.node.endpoints import (
     check_advertised,
 )
 from kvorum.node.errors import NodeFailedError
-from kvorum.node.event import Event
-from kvorum.node.listener import bind
+from kvorum.node.events.event import Event
 from kvorum.node.log_follower import LogFollower
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import Clock, RaftNode
 from kvorum.node.replica_settings import replica_settings
+from kvorum.node.serving.connection_limits import ConnectionLimits, usable_limits
+from kvorum.node.serving.listener import bind
 from kvorum.node.snapshot_keeper import SnapshotKeeper
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, RealFileSystem

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from kvorum.node.connection_limits import raise_descriptor_limit
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.garbage import bound_pauses
+from kvorum.node.serving.connection_limits import raise_descriptor_limit
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Result = TypeVar("Result")

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
+from kvorum.node.broker.topic_creator import TopicCreator
 from kvorum.node.config import NodeConfig
-from kvorum.node.controller_shell import ControllerShell
-from kvorum.node.forwarding import Forwarder
+from kvorum.node.controller.shell import ControllerShell
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.forwarding import Forwarder
 from kvorum.node.raft import Clock, RaftNode
-from kvorum.node.topic_creator import TopicCreator
 
 if TYPE_CHECKING:
-    from kvorum.node.dispatch import Dispatcher
+    from kvorum.node.serving.dispatch import Dispatcher
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The lowest and highest version by API key."""

@@ -11,7 +11,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import encode_record
 from kvorum.node.config import NodeConfig
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import Clock, RaftNode
 

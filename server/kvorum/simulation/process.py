@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from kvorum.node.client_connection import ConnectionLostError
+from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.directory import SnapshotControls, open_directory, snapshot_ids
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError

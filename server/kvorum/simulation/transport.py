@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Protocol, TypeAlias, TypeVar
 
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     ConnectionLostError,
     NobodyListensError,

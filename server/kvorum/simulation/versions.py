@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from kvorum.node.client_connection import NoCommonVersionError
+from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.messages.api_versions import (
     ApiVersionsResponse,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from zlib import crc32
 
-from kvorum.node.client_connection import NobodyListensError
+from kvorum.node.outbound.client_connection import NobodyListensError
 from kvorum.raft import VoterSet
 from kvorum.raft.roles import Leader
 from kvorum.simulation.clients import Client

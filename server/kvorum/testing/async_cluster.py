@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kvorum.node.embedded import ClusterSize
-from kvorum.node.embedded_cluster import EmbeddedCluster
+from kvorum.node.embedded.cluster import EmbeddedCluster
+from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.process import Node
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.answer_frame import encode_answer
+from kvorum.node.serving.answer_frame import encode_answer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.headers import decode_response_frame

@@ -10,7 +10,7 @@ from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.refusals import refusal_of
+from kvorum.node.serving.refusals import refusal_of
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_acls import (

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.cli import main
-from kvorum.node.embedded import prepare_node
+from kvorum.node.embedded.node import prepare_node
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -80,7 +80,7 @@ async def test_a_controller_that_breaks_starts_from_its_log_again(
 
     async with AsyncCluster() as cluster:
         with monkeypatch.context() as broken:
-            broken.setattr("kvorum.node.controller_shell.handle_in_pieces", fail)
+            broken.setattr("kvorum.node.controller.shell.handle_in_pieces", fail)
             codes = await asyncio.to_thread(create, cluster.controller_servers, "never")
             assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR]
         codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "then")

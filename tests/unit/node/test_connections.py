@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.connection_limits import (
+from kvorum.node.serving.connection_limits import (
     RESERVED_DESCRIPTORS,
     ConnectionLimits,
     Limits,

@@ -11,8 +11,8 @@ from tests.unit.node.test_cluster import create
 
 from kvorum.cli import main
 from kvorum.cli.dev_status import status_line
-from kvorum.node.embedded import ClusterSize, Place, prepare_nodes
-from kvorum.node.embedded_cluster import EmbeddedCluster
+from kvorum.node.embedded.cluster import EmbeddedCluster
+from kvorum.node.embedded.node import ClusterSize, Place, prepare_nodes
 from kvorum.wire.error_codes import ErrorCode
 
 DEV = [sys.executable, "-m", "kvorum.cli", "dev", "--json"]

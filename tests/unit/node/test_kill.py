@@ -14,7 +14,7 @@ import pytest
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.record_frame import decode_record
-from kvorum.node.embedded import PROPERTIES_FILE
+from kvorum.node.embedded.node import PROPERTIES_FILE
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse

@@ -17,10 +17,10 @@ from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.event import Event
-from kvorum.node.log_format import JsonFormatter
-from kvorum.node.metadata_events import changes
-from kvorum.node.rare_events import INTERVAL_MS, RareEvents
+from kvorum.node.events.event import Event
+from kvorum.node.events.log_format import JsonFormatter
+from kvorum.node.events.metadata_events import changes
+from kvorum.node.events.rare_events import INTERVAL_MS, RareEvents
 from kvorum.wire.uuid_text import uuid_to_text
 
 DIRECTORY, OTHER_DIRECTORY = bytes(15) + b"\x01", bytes(15) + b"\x02"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.node.test_cluster import create, topics
 
-from kvorum.node.embedded import WrongSizeError
+from kvorum.node.embedded.node import WrongSizeError
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
 

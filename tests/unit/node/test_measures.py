@@ -8,9 +8,9 @@ import pytest
 from tests.unit.node.test_metadata_loader import batch
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.controller_measures import ControllerMeasures
+from kvorum.node.controller.measures import ControllerMeasures
+from kvorum.node.events.metadata_events import MetadataEvents
 from kvorum.node.loader_measures import ElectionCounts
-from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.raft.basics import ReplicaKey

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.config import NodeConfig
+from kvorum.node.controller.policies import load_policies
 from kvorum.node.errors import NodeStartError
-from kvorum.node.policies import load_policies
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (

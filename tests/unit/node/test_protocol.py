@@ -10,8 +10,8 @@ import pytest
 from tests.unit.node.conftest import FRAME_BYTES_MAX
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.dispatch import ServedApi
 from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.node.serving.dispatch import ServedApi
 from kvorum.testing import Cluster
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode

@@ -11,7 +11,7 @@ import pytest
 
 from kvorum.cli import main
 from kvorum.node.config import NodeConfig
-from kvorum.node.embedded import EmbeddedNode, prepare_node
+from kvorum.node.embedded.node import EmbeddedNode, prepare_node
 from kvorum.node.process import Node
 from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.files import RealFileSystem

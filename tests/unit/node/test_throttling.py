@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.throttling import pause_ms
+from kvorum.node.serving.throttling import pause_ms
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, encode_response_frame

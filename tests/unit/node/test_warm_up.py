@@ -11,7 +11,7 @@ from kvorum.controller import requests
 from kvorum.controller.refusals import refusal
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.handlers.registry import controller_apis
-from kvorum.node.warm_up import warm_up
+from kvorum.node.controller.warm_up import warm_up
 from kvorum.wire.apis import METADATA_RECORDS, record_class, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tests.unit.node_raft.cluster import CLUSTER_ID, LISTENER, PATIENCE_SECONDS, QUICK, Lab, Replica
 
-from kvorum.node.client_connection import ClientConnection
+from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.raft import Address
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.raft import Endpoint, ReplicaKey, Voter, VoterSet

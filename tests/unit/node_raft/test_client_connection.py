@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
     ConnectionLostError,

@@ -13,7 +13,7 @@ from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.controller.shell import ControllerShell
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord

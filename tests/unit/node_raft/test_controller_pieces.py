@@ -13,7 +13,7 @@ from kvorum.controller.settings import ControllerContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.node.controller_shell import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
+from kvorum.node.controller.shell import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 

@@ -13,7 +13,7 @@ from kvorum.controller.periodic import no_op
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.controller.shell import ControllerShell
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode

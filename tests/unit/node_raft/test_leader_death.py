@@ -15,13 +15,13 @@ from tests.unit.node_raft.cluster import (
     SystemClock,
 )
 
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
     ConnectionLostError,
     NobodyListensError,
 )
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.peer_link import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 

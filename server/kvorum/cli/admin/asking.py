@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from kvorum.cli.admin.errors import CallFailedError, failed
 from kvorum.cli.admin.nodes import Node
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     NoCommonVersionError,

@@ -10,7 +10,7 @@ from kvorum.cli.admin.errors import CallFailedError, failed, refusal
 from kvorum.cli.admin.nodes import Backoff, Clock, Connections, Node
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.config_definitions import HostPort
-from kvorum.node.client_connection import ClientConnection
+from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse

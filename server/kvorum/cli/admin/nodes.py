@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kvorum.cli.admin.addresses import java_address
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.config_definitions import HostPort
-from kvorum.node.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 
 _BACKOFF_BASE = 2
 _BACKOFF_JITTER = 0.2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.broker.views.alter_configs import reassemble_legacy, screen_legacy
 from kvorum.node.handlers.views import view_of
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.primitives import Message
 

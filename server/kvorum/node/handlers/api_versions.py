@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices, VersionRanges
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import (
     ApiVersionsRequest,

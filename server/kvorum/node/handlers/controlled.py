@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message
 
 

@@ -10,9 +10,9 @@ from kvorum.controller.delegation_tokens import owner_of_new_token
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.principal import ANONYMOUS, USER_TYPE
 from kvorum.node.config import NodeConfig, SecurityProtocol
-from kvorum.node.dispatch import Answer
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.dispatch import Answer
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

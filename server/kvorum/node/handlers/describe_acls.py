@@ -5,8 +5,8 @@ from __future__ import annotations
 from kvorum.broker.views.describe_acls import describe_acls
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest
 from kvorum.wire.primitives import Message

@@ -6,8 +6,8 @@ from kvorum.broker.views.describe_client_quotas import (
     describe_client_quotas,
 )
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.broker.views.describe_cluster import describe_cluster
 from kvorum.node.handlers.views import view_of
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest
 from kvorum.wire.primitives import Message
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.broker.views.describe_configs import describe_configs
 from kvorum.node.handlers.views import view_of, view_of_controller
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest
 from kvorum.wire.primitives import Message
 

@@ -6,8 +6,8 @@ from kvorum.broker.views.describe_delegation_tokens import describe_delegation_t
 from kvorum.metadata.delegation_tokens import TokenSecrets
 from kvorum.node.handlers.delegation_tokens import may_ask_about_tokens
 from kvorum.node.handlers.views import view_of, view_of_controller
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.broker.views.describe_topic_partitions import describe_topic_partitions
 from kvorum.node.handlers.views import view_of
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kvorum.wire.primitives import Message
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kvorum.broker.views.describe_user_scram_credentials import (
     describe_user_scram_credentials,
 )
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.answer_frame import encode_answer
-from kvorum.node.dispatch import Answer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.forwarding import decode_principal
 from kvorum.node.handlers.registry import forwardable_keys
-from kvorum.node.request import IncomingRequest
+from kvorum.node.outbound.forwarding import decode_principal
 from kvorum.node.services import ControllerServices
+from kvorum.node.serving.answer_frame import encode_answer
+from kvorum.node.serving.dispatch import Answer
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_request_header

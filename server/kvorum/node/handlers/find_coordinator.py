@@ -7,8 +7,8 @@ from types import MappingProxyType
 from kvorum.metadata.access import Access
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.node.handlers.no_data import ERROR, MESSAGE
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 
 
 async def on_broker(request: IncomingRequest, broker: BrokerServices) -> bytes:

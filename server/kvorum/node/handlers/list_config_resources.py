@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.node.handlers.views import view_of
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kvorum.wire.primitives import Message
 

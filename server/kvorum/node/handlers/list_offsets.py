@@ -8,8 +8,8 @@ from types import MappingProxyType
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,

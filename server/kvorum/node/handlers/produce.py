@@ -5,8 +5,8 @@ from __future__ import annotations
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.no_data import ERROR, MESSAGE, error_for
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
     ProduceRequest,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.raft import RaftStoppedError
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message
 
 

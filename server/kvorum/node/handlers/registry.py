@@ -18,9 +18,9 @@ from typing import Final, TypeVar, cast
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.node.authorization import ON_BROKER, ON_CONTROLLER
-from kvorum.node.dispatch import Answer, ServedApi
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.dispatch import Answer, ServedApi
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.apis import API_SPECS
 
 Node = TypeVar("Node")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeResponse
 from kvorum.wire.primitives import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from kvorum.broker.views.view import BrokerView
-from kvorum.node.request import IncomingRequest
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.request import IncomingRequest
 
 
 def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from http import HTTPStatus
 
-from kvorum.node.broker_part import BrokerPart
-from kvorum.node.controller_part import ControllerPart
+from kvorum.node.broker.part import BrokerPart
+from kvorum.node.controller.part import ControllerPart
 from kvorum.node.core import NodeCore
 from kvorum.node.errors import NodeStartError
 from kvorum.node.health import Health, facts, liveness, readiness

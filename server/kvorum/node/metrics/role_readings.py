@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
-from kvorum.node.broker_part import BrokerPart
-from kvorum.node.controller_part import ControllerPart
-from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.broker.part import BrokerPart
+from kvorum.node.controller.part import ControllerPart
+from kvorum.node.controller.shell import ControllerShell
 from kvorum.node.core import NodeCore
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.names import Reading

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import FetchedRecords, control_batch
 from kvorum.node.raft.directory import (

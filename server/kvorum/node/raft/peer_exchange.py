@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.node.client_connection import NoCommonVersionError
+from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.control_records import FetchedRecords, read_fetched
 from kvorum.node.raft.peer_connection import PeerConnection
 from kvorum.node.raft.settings import RaftSettings

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from enum import Enum
 
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     ConnectionLostError,
     NobodyListensError,
 )
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.settings import Clock
 
 RECONNECT_BACKOFF_MS_MIN = 50

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kvorum.node.client_connection import (
+from kvorum.node.events.event import Event
+from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     ConnectionLostError,
     NobodyListensError,
     NoCommonVersionError,
 )
-from kvorum.node.event import Event
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.peer_link import PeerLink, Purpose
 from kvorum.node.raft.settings import Clock, RaftSettings

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 
-from kvorum.node.event import Event
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.events.event import Event
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.directory import (
     OpenedDirectory,
     SnapshotControls,

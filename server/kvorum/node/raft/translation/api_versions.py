@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.node.client_connection import CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION
+from kvorum.node.outbound.client_connection import CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.node.authorization import Authorizer
-from kvorum.node.broker_role import BrokerRole, BrokerTimes
+from kvorum.node.broker.role import BrokerRole, BrokerTimes
+from kvorum.node.broker.topic_creator import TopicCreator
 from kvorum.node.core import NodeCore
 from kvorum.node.directories import leave_in_good_order, take_previous_epoch
-from kvorum.node.dispatch import Dispatcher, ServedApi
 from kvorum.node.endpoints import advertised_endpoints
-from kvorum.node.forwarding import Forwarder
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
+from kvorum.node.outbound.forwarding import Forwarder
 from kvorum.node.services import BrokerServices, VersionRanges
-from kvorum.node.topic_creator import TopicCreator
+from kvorum.node.serving.dispatch import Dispatcher, ServedApi
 from kvorum.wire.uuid_text import random_uuid
 
 FORWARDING_TIMEOUT_MS = 60_000

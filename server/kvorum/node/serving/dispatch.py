@@ -11,11 +11,11 @@ from kvorum.metadata.access import UNRESTRICTED, Access
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.answer_frame import encode_answer
-from kvorum.node.connection import Peer
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.refusals import refusal_of
-from kvorum.node.request import IncomingRequest
+from kvorum.node.serving.answer_frame import encode_answer
+from kvorum.node.serving.connection import Peer
+from kvorum.node.serving.refusals import refusal_of
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -171,7 +171,7 @@ class Dispatcher(Generic[Node]):
             raise CloseConnectionError(f"not a request: {error}") from error
         if key in KEYS_WITH_FORM:
             # Imported here, for a node that is never asked about access control entries.
-            from kvorum.node.request_form import check_form  # noqa: PLC0415 - see above
+            from kvorum.node.serving.request_form import check_form  # noqa: PLC0415 - see above
 
             check_form(body)
         return IncomingRequest(

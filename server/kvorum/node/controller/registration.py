@@ -10,10 +10,10 @@ from contextlib import suppress
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import VersionRange
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.client_connection import NoCommonVersionError
-from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -31,10 +31,10 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.controller_measures import ControllerMeasures
-from kvorum.node.deferred import DeferredAnswers
+from kvorum.node.controller.deferred import DeferredAnswers
+from kvorum.node.controller.measures import ControllerMeasures
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import (
     Clock,
@@ -43,7 +43,7 @@ from kvorum.node.raft import (
     RaftNode,
     RaftStoppedError,
 )
-from kvorum.node.request import IncomingRequest
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.primitives import Message

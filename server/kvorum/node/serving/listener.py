@@ -8,8 +8,8 @@ import logging
 import socket
 from contextlib import suppress
 
-from kvorum.node.connection import ConnectionRules, OpenConnections, ServerConnection
 from kvorum.node.errors import NodeStartError
+from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
 SWEEPS_PER_IDLE_TIME = 4

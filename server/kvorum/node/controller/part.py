@@ -11,16 +11,16 @@ from kvorum.controller.mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.delegation_tokens import TokenSecrets
 from kvorum.node.authorization import Authorizer
-from kvorum.node.controller_registration import ControllerRegistrar
-from kvorum.node.controller_shell import ControllerShell
-from kvorum.node.controller_tasks import controller_tasks
+from kvorum.node.controller.policies import NodePolicies, load_policies
+from kvorum.node.controller.registration import ControllerRegistrar
+from kvorum.node.controller.shell import ControllerShell
+from kvorum.node.controller.tasks import controller_tasks
+from kvorum.node.controller.warm_up import warm_up
 from kvorum.node.core import NodeCore
-from kvorum.node.dispatch import Dispatcher
+from kvorum.node.events.metadata_events import MetadataEvents
 from kvorum.node.handlers.registry import controller_apis
-from kvorum.node.metadata_events import MetadataEvents
-from kvorum.node.policies import NodePolicies, load_policies
 from kvorum.node.services import ControllerServices
-from kvorum.node.warm_up import warm_up
+from kvorum.node.serving.dispatch import Dispatcher
 from kvorum.wire.uuid_text import random_uuid
 
 REGISTRATION_TIMEOUT_MS = 5_000

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from kvorum.node.embedded import (
+from kvorum.node.embedded.node import (
     LOOPBACK,
     ClusterSize,
     EmbeddedNode,

@@ -14,7 +14,7 @@ from typing import Protocol
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta, MapDelta
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.uuid_text import uuid_to_text

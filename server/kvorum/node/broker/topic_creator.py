@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event import Event
-from kvorum.node.forwarding import Forwarder
+from kvorum.node.events.event import Event
+from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.outbound.forwarding import Forwarder
 from kvorum.node.raft import Clock
-from kvorum.node.rare_events import RareEvents
-from kvorum.node.request import IncomingRequest
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,

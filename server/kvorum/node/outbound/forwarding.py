@@ -7,10 +7,10 @@ import struct
 
 from kvorum.metadata.principal import Principal
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.client_connection import NoCommonVersionError
-from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.request import IncomingRequest
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.controller_channel import ControllerChannel, ControllerUnreachableError
+from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError

@@ -17,15 +17,15 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.node.config import NodeConfig, load_properties
-from kvorum.node.embedded_identity import (
+from kvorum.node.embedded.identity import (
     ClusterIdentity,
     load_identity,
     new_identity,
     store_identity,
 )
 from kvorum.node.format import FormatRequest, format_directories
-from kvorum.node.listener import bind
 from kvorum.node.process import Node
+from kvorum.node.serving.listener import bind
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.client_connection import NoCommonVersionError
-from kvorum.node.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.node.errors import NodeStartError
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.controller_channel import ControllerChannel, ControllerUnreachableError
 from kvorum.node.raft import Clock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -6,7 +6,7 @@ import json
 import logging
 from datetime import UTC, datetime
 
-from kvorum.node.event import Event, Field
+from kvorum.node.events.event import Event, Field
 
 TEXT_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 TAKEN_KEYS = frozenset({"time", "level", "logger", "message", "exception"})

@@ -7,9 +7,9 @@ import resource
 from collections import Counter
 from dataclasses import dataclass
 
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
+from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.raft import Clock
-from kvorum.node.rare_events import RareEvents
 
 RESERVED_DESCRIPTORS = 128
 """Kept for the log, snapshots, connections to other nodes and whatever the process opens."""

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import cast
 
-from kvorum.node.connection_limits import ConnectionLimits
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event import Event
+from kvorum.node.events.event import Event
+from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.raft import Clock
-from kvorum.node.rare_events import RareEvents
-from kvorum.node.throttling import pause_ms
+from kvorum.node.serving.connection_limits import ConnectionLimits
+from kvorum.node.serving.throttling import pause_ms
 
 READ_AHEAD_BYTES = 64 * 1024
 """How much of following requests is taken in while one is being answered."""

@@ -17,7 +17,7 @@ from kvorum.controller.periodic import (
 )
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
-from kvorum.node.controller_shell import ControllerShell
+from kvorum.node.controller.shell import ControllerShell
 from kvorum.node.errors import NotControllerError
 
 FAILURE_PAUSE_SECONDS = 300.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from weakref import WeakSet
 
-from kvorum.node.client_connection import ClientConnection, ConnectFailedError
+from kvorum.node.outbound.client_connection import ClientConnection, ConnectFailedError
 
 
 class Outgoing:

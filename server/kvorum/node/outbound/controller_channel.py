@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
-from kvorum.node.client_connection import (
+from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     NoCommonVersionError,
 )
-from kvorum.node.outgoing import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import Address, Clock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message

@@ -1,0 +1,1 @@
+"""Nodes and clusters inside the process of whoever uses them."""

@@ -1,0 +1,1 @@
+"""What the log tells: one line for each event that an operator would want."""

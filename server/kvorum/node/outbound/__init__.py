@@ -1,0 +1,1 @@
+"""Connections to other nodes, and what is asked or passed on over them."""
