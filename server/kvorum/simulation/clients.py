@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 4_000.0
 RETRY_MS = 150.0
+THINKING_MAX = 3.0
+"""Nobody waits longer than so many times the average."""
+CALM_THINK_MS_MAX = 1_000.0
+"""How long clients wait at the most once faults have stopped: that writes go on has to show."""
 _BIG_SHARE = 0.1
 _BIG_BYTES_MAX = 6_000
 
@@ -32,7 +36,10 @@ class Client:
         self._think()
 
     def _think(self) -> None:
-        delay_ms = self._random.expovariate(1.0) * self._world.options.think_ms
+        share = min(self._random.expovariate(1.0), THINKING_MAX)
+        delay_ms = share * self._world.options.think_ms
+        if not self._world.is_safety_phase:
+            delay_ms = min(delay_ms, CALM_THINK_MS_MAX)
         self._world.events.after(delay_ms, self._write)
 
     def _write(self) -> None:

@@ -1,0 +1,205 @@
+"""Every field of the quorum's requests at its limits and beyond, beside a real controller.
+
+Each request differs in a single field from one that leaves a lone leader as it is. Epochs above the
+leader's are left out: it gives way to them, as it should (`test_raft_answers`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+from tests.differential.limits import changed_bodies
+from tests.differential.messages import message_of
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.interop.protocol.raft_requests import OTHER, Quorum, requests_for
+from tests.interop.protocol.requests import Fields
+from tests.interop.test_raft_answers import answer, quorum_of
+
+from kvorum.node.handlers.registry import controller_apis
+from kvorum.wire.apis import API_SPECS, request_class
+from kvorum.wire.errors import EncodeError
+from kvorum.wire.json_form import Json, element_class, fields_of
+from kvorum.wire.primitives import Message, Struct
+from kvorum.wire.uuid_text import uuid_to_text
+
+pytestmark = pytest.mark.interop
+
+KEYS: Final = (1, 17, 18, 36, 52, 53, 54, 59, 80, 81, 82)
+EPOCHS: Final = frozenset({"replicaEpoch", "leaderEpoch"})
+CLOSED: Final = "the connection was closed"
+UNKNOWN_SERVER_ERROR: Final = -1
+
+
+def good(key: int, quorum: Quorum) -> Fields:
+    """Return the fields of a request that changes nothing."""
+    of_key = list(requests_for(quorum).get(key, ()))
+    match API_SPECS[key].name:
+        case "SaslHandshake":
+            return {"mechanism": "PLAIN"}
+        case "ApiVersions":
+            return {"client_software_name": "limits", "client_software_version": "1.0"}
+        case "SaslAuthenticate":
+            return {"auth_bytes": b"\0name\0secret"}
+        case "AddRaftVoter":
+            return {**of_key[0], "cluster_id": quorum.cluster_id, "voter_id": 1}
+        case "RemoveRaftVoter":
+            return {**of_key[0], "cluster_id": quorum.cluster_id, "voter_directory_id": OTHER}
+        case "UpdateRaftVoter":
+            return {**of_key[0], "cluster_id": quorum.cluster_id}
+        case "Fetch":
+            return {**of_key[0], "replica_state": {"replica_id": 2, "replica_epoch": -1}}
+        case "FetchSnapshot":
+            return of_key[0]
+        case _:
+            return of_key[2]
+
+
+def as_json(kind: type[Struct], values: Fields) -> dict[str, Any]:
+    """Return fields by the names of Kafka's JSON forms, of all versions at once."""
+    by_name = {field.attribute: field for field in fields_of(kind)}
+    return {
+        by_name[name].json_name: _value(kind, by_name[name].kind, value)
+        for name, value in values.items()
+    }
+
+
+def _value(kind: type[Struct], name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(kind, name.removeprefix("[]"), one) for one in cast("list[Any]", value)]
+    inner = element_class(kind, name)
+    if inner is not None and isinstance(value, Mapping):
+        return as_json(inner, cast("Fields", value))
+    if isinstance(value, bytes):
+        return uuid_to_text(value) if name == "uuid" else base64.b64encode(value).decode()
+    return value
+
+
+def at_limits(key: int, quorum: Quorum, version: int) -> Iterator[tuple[str, Message]]:
+    """Yield requests with one field at a limit, and what it is."""
+    kind = request_class(key)
+    for path, body in changed_bodies(kind, as_json(kind, good(key, quorum)), version):
+        value: Any = body
+        for step in path:
+            value = value[step]
+        if path[-1] in EPOCHS and value > quorum.epoch:
+            continue
+        yield f"{'.'.join(map(str, path))} = {str(value)[:60]}", message_of(kind, body, version)
+
+
+def said(address: str, request: Message, version: int) -> Json:
+    """Return what a node says to a request, or how it does not."""
+    try:
+        return answer(address, request, version)
+    except (AssertionError, ConnectionError):
+        return CLOSED
+
+
+def has_failed(value: Json) -> bool:
+    """Tell whether a node failed over a request, rather than to refuse it."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Json]", value)
+        return fields.get("errorCode") == UNKNOWN_SERVER_ERROR or any(
+            map(has_failed, fields.values())
+        )
+    if isinstance(value, list):
+        return any(map(has_failed, cast("list[Json]", value)))
+    return value == CLOSED
+
+
+class LoneLeaders:
+    """One node of ours and a real one, both made anew when the real one has ended."""
+
+    def __init__(self, java: Java, tools: ToolRunner, folder: Path) -> None:
+        self._java, self._tools, self._folder = java, tools, folder
+        self._running = ExitStack()
+        self._started = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start both on empty disks."""
+        self._running.close()
+        self._started += 1
+        folder = self._folder / str(self._started)
+        (folder / "ours").mkdir(parents=True)
+        ours = KvorumNode(folder / "ours")
+        real = RealKafka(java=self._java, tools=self._tools, folder=folder / "real")
+        self._running.enter_context(ours)
+        self._running.enter_context(real)
+        self.ours, self.real = ours.controller_servers, real.controller_servers
+
+    def stop(self) -> None:
+        """Stop both."""
+        self._running.close()
+
+    def quorums(self) -> tuple[Quorum, Quorum] | None:
+        """Return what leads where, None once the real one has ended."""
+        quorum = quorum_of(self.ours)
+        try:
+            return quorum, quorum_of(self.real)
+        except (OSError, AssertionError):
+            return None
+
+
+@pytest.fixture(scope="module")
+def leaders(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LoneLeaders]:
+    """Two leaders, for all requests."""
+    leaders = LoneLeaders(java, kafka_tools, tmp_path_factory.mktemp("raft-limits"))
+    try:
+        yield leaders
+    finally:
+        leaders.stop()
+
+
+def requests_to_both(
+    leaders: LoneLeaders, key: int, version: int
+) -> Iterator[tuple[str, Message, Message]]:
+    """Yield what is changed, and the request to ours and to the real node as they are then."""
+    done, is_more = 0, True
+    while is_more:
+        quorums = leaders.quorums()
+        if quorums is None:
+            leaders.start()
+            continue
+        is_more = False
+        both = zip(*(at_limits(key, quorum, version) for quorum in quorums), strict=True)
+        for (what, to_ours), (_, to_real) in islice(both, done, None):
+            done += 1
+            yield what, to_ours, to_real
+            if leaders.quorums() != quorums:
+                is_more = True
+                break
+
+
+@pytest.mark.parametrize("key", [pytest.param(key, id=API_SPECS[key].name) for key in KEYS])
+def test_no_value_of_a_field_is_met_otherwise_than_by_kafka(leaders: LoneLeaders, key: int) -> None:
+    served = controller_apis()[key]
+    differing, compared, too_much = list[str](), 0, list[str]()
+    for version in range(served.min_version, served.max_version + 1):
+        for what, to_ours, to_real in requests_to_both(leaders, key, version):
+            try:
+                to_real.encode(version)
+            except EncodeError:
+                continue
+            expected, found = (
+                said(leaders.real, to_real, version),
+                said(leaders.ours, to_ours, version),
+            )
+            compared += 1
+            if has_failed(expected) and not has_failed(found):
+                # Where the real one fails, ours knows better.
+                too_much.append(f"v{version} {what}: {found} {expected}")
+            elif found != expected:
+                differing.append(f"v{version} {what}\n  ours {found}\n  real {expected}")
+    assert not differing, f"{len(differing)} of {compared}\n" + "\n".join(differing[:20])
+    assert compared
