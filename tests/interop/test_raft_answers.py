@@ -15,7 +15,7 @@ from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.raft_requests import Quorum, requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
-from tests.unit.node.raw_client import RawClient
+from tests.unit.node.raw_client import TIMEOUT_SECONDS, RawClient
 
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.wire.apis import API_SPECS, request_class, response_class
@@ -83,9 +83,12 @@ def without_own(value: Json) -> Json:
     return value
 
 
-def answer(address: str, request: Message, version: int) -> Json:
+def answer(
+    address: str, request: Message, version: int, *, patience_s: float = TIMEOUT_SECONDS
+) -> Json:
     """Return what a node says to a request."""
     with RawClient(address) as client:
+        client.socket.settimeout(patience_s)
         correlation_id = client.send(request, version)
         frame = client.read_frame()
     assert frame is not None, "the connection was closed without an answer"

@@ -13,7 +13,7 @@ from kvorum.wire.json_form import Json, element_class, fields_of, to_json
 from kvorum.wire.primitives import Message, Struct
 
 S = TypeVar("S", bound=Struct)
-_ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
+_ADDRESS = re.compile(r"127\.0\.0\.1(/<unresolved>)?:\d+")
 _PATH = re.compile(r"/[^ ,]*/[^ ,]*")
 _UUID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
 # Offsets, times and ports are each node's own; documentation is ours by design.
@@ -53,5 +53,5 @@ def _canonical(value: Json) -> Json:
         elements = [_canonical(each) for each in cast("list[Fields]", value)]
         return sorted(elements, key=lambda each: json.dumps(each, sort_keys=True))
     if isinstance(value, str):
-        return _UUID.sub("UUID", _PATH.sub("PATH", _ADDRESS.sub("ADDRESS", value)))
+        return _UUID.sub("UUID", _PATH.sub("PATH", _ADDRESS.sub(r"ADDRESS\1", value)))
     return value
