@@ -224,7 +224,8 @@ def _poll_follower(replica: Replica, now: float, role: Follower) -> None:
         if replica.may_stand:
             replica.become_prospective(now)
             return
-        role.is_leader_silent = True
+        # The voters may know it as one of them already, and need its pre-vote.
+        role.is_leader_silent, role.has_fetched = True, False
         role.fetch_deadline = NEVER
     if _report(replica, now, role):
         return

@@ -1,10 +1,11 @@
-"""Which epoch an observer enters: only one that somebody leads."""
+"""What an observer owes the voters: it enters epochs that are led, and lets candidates pass."""
 
 from __future__ import annotations
 
 from random import Random
 
 import pytest
+from tests.unit.raft.driven_follower import EPOCH, DrivenFollower
 
 from kvorum.raft import (
     Destination,
@@ -78,3 +79,31 @@ def test_a_follower_looks_elsewhere_when_its_leader_knows_of_a_later_epoch() -> 
     )
     _answer(core, effects, next_leads)
     assert (core.role.epoch, core.role.leader_id) == (10, 4)
+
+
+def test_an_observer_lets_pass_once_its_leader_is_silent() -> None:
+    """Its leader may have made it a voter, in a record that the leader is lost with."""
+    node = DrivenFollower(own_id=4)
+    fetched = msg.FetchResponse(msg.Error.NONE, node.leader())
+    (sent,) = node.found(fx.Send)
+    node.take(node.core.receive_response(1.0, number=sent.number, response=fetched))
+    ask = msg.VoteRequest(
+        epoch=EPOCH,
+        replica=ReplicaKey(2, b"\x02" * 16),
+        voter=None,
+        log_end=OffsetAndEpoch(0, 0),
+        is_pre_vote=True,
+    )
+
+    def is_granted(now: float) -> bool:
+        node.take(node.core.receive(now, token=2, request=ask))
+        (reply,) = node.found(fx.Answer)
+        assert isinstance(reply.response, msg.VoteResponse)
+        return reply.response.is_granted
+
+    assert not is_granted(2.0)
+    silent_from = 1.0 + RaftConfig().fetch_timeout_ms
+    node.take(node.core.tick(silent_from - 1))
+    assert not is_granted(silent_from - 1)
+    node.take(node.core.tick(silent_from))
+    assert is_granted(silent_from)
