@@ -538,4 +538,43 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="observer in a candidate's epoch",
+        cause="an observer entered the epoch of a candidate that no other voter ever heard of",
+        breaks="L8",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                f"{RAFT}/answering.py",
+                "    if leader_id is None and not replica.may_stand:\n        return False\n",
+                "",
+            ),
+        ),
+    ),
+    Mutant(
+        id="observer loyal to the lost",
+        cause="a new voter that had not heard of it let nobody pass for a leader that was lost",
+        breaks="L1",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                f"{RAFT}/polling.py",
+                "        role.is_leader_silent, role.has_fetched = True, False\n",
+                "        role.is_leader_silent = True\n",
+            ),
+        ),
+    ),
+    Mutant(
+        id="asking itself alone",
+        cause="who once kept silent was not asked again while anybody else answered, even in vain",
+        breaks="L8",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                f"{RAFT}/polling.py",
+                "    if all(peers.was_asked(server.id) for server in others):\n",
+                "    if not others:\n",
+            ),
+        ),
+    ),
 )
