@@ -14,8 +14,9 @@ THINKING_MAX = 3.0
 """Nobody waits longer than so many times the average."""
 CALM_THINK_MS_MAX = 1_000.0
 """How long clients wait at the most once faults have stopped: that writes go on has to show."""
-_BIG_SHARE = 0.1
-_BIG_BYTES_MAX = 6_000
+_BIG_SHARE = 0.25
+_BIG_BYTES_MAX = 12_000
+"""Big enough that a power cut can tear a write, at pages of 4 KiB too."""
 
 
 class Client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.interop.clients.driver import CLIENT_TIMEOUT_S
 
@@ -84,5 +84,5 @@ def _outcome(future: Any) -> str:
     except errors as error:
         return f"{error.args[0].code()} {error.args[0].str()}"
     # Removing tells of the entries in no certain order.
-    entries: list[Any] = answer if isinstance(answer, list) else [answer]
+    entries = cast("list[object]", answer) if isinstance(answer, list) else [answer]
     return "; ".join(sorted(str(entry) for entry in entries))
