@@ -228,8 +228,9 @@ MUTANTS = (
         edits=(
             Edit(
                 f"{RAFT}/polling.py",
-                "        role.is_leader_silent = True\n        role.fetch_deadline = NEVER\n",
-                "        role.is_leader_silent = True\n",
+                "role.is_leader_silent, role.has_fetched = True, False\n"
+                "        role.fetch_deadline = NEVER\n",
+                "role.is_leader_silent, role.has_fetched = True, False\n",
             ),
         ),
     ),
