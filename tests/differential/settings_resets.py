@@ -7,8 +7,10 @@ from tests.differential.settings_view import SettingsView
 from tests.differential.sides import NODE_ID, Side
 from tests.differential.view import uuid_of
 
+from kvorum.wire.json_form import Json
+
 TOPIC, BROKER = 2, 4
-DELETE = 1
+SET, DELETE = 0, 1
 KEPT_WHILE_ELR_IS_ON = "min.insync.replicas"
 UPGRADE, DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
@@ -47,30 +49,30 @@ def _finalize(side: Side, name: str, level: int, *, is_upgrade: bool) -> None:
 
 
 def remove_configs(side: Side) -> None:
-    """Remove what is set for brokers, groups and client metrics; topics are gone with theirs."""
-    resources = [
+    """Remove what is set for brokers, groups and client metrics; topics are gone with theirs.
+
+    What must stay is set to its default: real Kafka takes min.insync.replicas with blanks around
+    the number, and fails over it from then on.
+    """
+    settings = side.view.settings
+    wanted = [
         {
             "resourceType": kind,
             "resourceName": name,
-            "configs": [
-                {"name": key, "configOperation": DELETE, "value": None}
-                for key in sorted(removable(side.view.settings, kind, name))
-            ],
+            "configs": [_reset(settings, kind, key) for key in sorted(keys)],
         }
-        for kind, name in sorted(side.view.settings.configs)
-        if kind != TOPIC
+        for (kind, name), keys in sorted(settings.configs.items())
+        if kind != TOPIC and keys
     ]
-    wanted = [resource for resource in resources if resource["configs"]]
     if wanted:
         side.ask("IncrementalAlterConfigs", {"resources": wanted})
 
 
-def removable(settings: SettingsView, kind: int, name: str) -> set[str]:
-    """Return the keys that are set and that the controller lets go of."""
-    keys = settings.configs[kind, name]
-    if kind == BROKER and settings.features.get("eligible.leader.replicas.version"):
-        return keys - {KEPT_WHILE_ELR_IS_ON}
-    return keys
+def _reset(settings: SettingsView, kind: int, key: str) -> dict[str, Json]:
+    is_elr_on = settings.features.get("eligible.leader.replicas.version")
+    if kind == BROKER and key == KEPT_WHILE_ELR_IS_ON and is_elr_on:
+        return {"name": key, "configOperation": SET, "value": "1"}
+    return {"name": key, "configOperation": DELETE, "value": None}
 
 
 def remove_quotas(side: Side) -> None:
