@@ -48,8 +48,9 @@ SNAPSHOTS_PER_NODE = 3
 # first, is told OutOfOrderSequence, and sends them again in their order.
 FAULTS_AT_REAL_CONTROLLERS = re.compile(
     r"Expected partition \S+ with topic id \S+ to exist, but it was missing\. Creating"
-    r"|Error processing append operation on partition \S+:controlled-\d+ "
+    r"|Error processing append operation on partition "
 )
+REFUSED_APPEND = re.compile(r"Error processing append operation on partition .*\n(.*)")
 FAULT_OF_OURS = re.compile(r"^\[[^\]]*\] (?:ERROR|CRITICAL) |^Traceback|^kvorum server: ")
 
 
@@ -293,6 +294,9 @@ def test_no_controller_told_of_a_fault(stopped: BrokerCluster) -> None:
 
 
 def test_no_broker_told_of_a_fault(stopped: BrokerCluster) -> None:
+    logs = [broker.log_text for broker in stopped.brokers.values()]
+    reasons = [reason for log in logs for reason in REFUSED_APPEND.findall(log)]
+    assert [one for one in reasons if "OutOfOrderSequenceException" not in one] == []
     faults = [line for broker in stopped.brokers.values() for line in broker.faults]
     assert [line for line in faults if not FAULTS_AT_REAL_CONTROLLERS.search(line)] == []
 
