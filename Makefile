@@ -3,11 +3,11 @@
 #   make test   every check and test, with all the set-up they need
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run setup test check sim generate interop bench clean
+.PHONY: help run setup test check sim generate interop bench dist clean
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	command -v $$p >/dev/null 2>&1 && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	{ echo $$p; break; }; done)
@@ -21,10 +21,11 @@ SEEDS ?= 200
 help:
 	@echo "make run        start a cluster (ARGS='--port 9092' and the like are handed on)"
 	@echo "make test       set up everything, then check, then all tests"
-	@echo "make check      linters, type checkers, import contracts, generated code"
+	@echo "make check      linters, type checkers, import contracts, generated code, unused code"
 	@echo "make sim        SEEDS=2000 simulated quorums under faults (ARGS='--seed 1' and the like)"
 	@echo "make interop    only the tests against real Kafka and third-party clients"
 	@echo "make bench      benchmarks beside peers; prints ratios"
+	@echo "make dist       wheel and source archive, in dist/"
 	@echo "make generate   json-schemas/ -> wire/kvorum/wire/messages/"
 	@echo "make clean      remove what the other commands made"
 
@@ -52,6 +53,7 @@ check: $(VENV)/.development
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m kvorum.codegen generate --check
+	$(BIN)/python -m tools.unused_code
 	$(BIN)/mypy
 	$(BIN)/pyright
 
@@ -64,8 +66,12 @@ interop: setup
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
+dist: $(VENV)/.development
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 generate: $(VENV)/.development
 	$(BIN)/python -m kvorum.codegen generate
 
 clean:
-	rm -rf $(VENV) .kafka .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist .kafka .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

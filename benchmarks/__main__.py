@@ -5,27 +5,34 @@ from __future__ import annotations
 import argparse
 import platform
 
-from benchmarks import codec, controller, failover, node_start, quorum_idle, soak
+from benchmarks import codec, cold_start, controller, failover, node_start, quorum_idle, soak
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = ("codec", "node", "failover", "quorum", "controller", "soak")
+PARTS = ("codec", "node", "failover", "cold-start", "quorum", "controller", "soak")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--idle-minutes", type=float, default=60, help="of soak (default: 60)")
-    parser.add_argument("--load-minutes", type=float, default=10, help="of soak (default: 10)")
+    parser.add_argument(
+        "--idle-minutes", type=float, default=60, help="soak: minutes idle (default: 60)"
+    )
+    parser.add_argument(
+        "--load-minutes", type=float, default=10, help="soak: minutes under load (default: 10)"
+    )
     parser.add_argument(
         "--partitions",
         default="0,10000",
-        help="of controller: sizes to measure, with commas between (default: 0,10000)",
+        help="controller: sizes to measure, separated by commas (default: 0,10000)",
     )
     parser.add_argument(
-        "--brokers", type=int, default=12, help="controller: how many are played (default: 12)"
+        "--brokers",
+        type=int,
+        default=12,
+        help="controller: number of simulated brokers (default: 12)",
     )
-    parser.add_argument("--alone", action="store_true", help="controller: sizes without Kafka")
+    parser.add_argument("--alone", action="store_true", help="controller: measure without Kafka")
     parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
     arguments = parser.parse_args()
     if arguments.part == "soak":
@@ -38,6 +45,8 @@ def main() -> None:
         rows += node_start.rows()
     if arguments.part in (None, "failover"):
         rows += failover.rows()
+    if arguments.part in (None, "cold-start"):
+        rows += cold_start.rows()
     if arguments.part in (None, "quorum"):
         rows += quorum_idle.rows()
     if arguments.part in (None, "controller"):

@@ -1,4 +1,4 @@
-"""A client as small as can be: it asks for a topic until the node has made it."""
+"""A minimal client that asks for a topic until the node has created it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC_ALREADY_EXISTS = 36
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the node listens for clients."""
+    """The address of the node's client listener."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ def wait_for_first_answer(address: Address, *, deadline_seconds: float) -> float
 
 
 def create_topic(address: Address) -> bool:
-    """Ask once; tell whether the topic is there."""
+    """Send one request and return whether the topic exists."""
     topic = CreateTopicsRequest.CreatableTopic("first", num_partitions=1, replication_factor=1)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
     frame = encode_request_frame(

@@ -1,4 +1,4 @@
-"""A batch of 1,000 records, written and read by us, kafka-python and aiokafka."""
+"""A batch of 1,000 records, written and read by kvorum, kafka-python and aiokafka."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMESTAMP_MS = 1_700_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class BatchCodec:
-    """One library's way to build the batch, and to read `RECORDS` records out of it."""
+    """One library's way to build the batch, and to read `RECORDS` records from it."""
 
     library: str
     encode: Callable[[], bytes]
@@ -67,7 +67,7 @@ def kafka_python(data: bytes) -> BatchCodec:
 
 
 def aiokafka(data: bytes) -> BatchCodec:
-    """Aiokafka's own classes: with its C extension, so this peer is not pure Python."""
+    """Return aiokafka's codec, which uses its C extension: this peer is not pure Python."""
     default_records: Any = importlib.import_module("aiokafka.record.default_records")
     memory_records: Any = importlib.import_module("aiokafka.record.memory_records")
 
@@ -89,11 +89,11 @@ def aiokafka(data: bytes) -> BatchCodec:
 
 
 def codecs() -> list[BatchCodec]:
-    """Every library, each proved to see the same records."""
+    """Return the codec of every library, after a check that all read the same records."""
     data = ours(b"").encode()
     found = [ours(data), kafka_python(data), aiokafka(data)]
     for codec in found:
         if codec.decode() != RECORDS or len(codec.encode()) != len(data):
-            message = f"{codec.library} sees another batch"
+            message = f"{codec.library} reads or writes a different batch"
             raise ValueError(message)
     return found

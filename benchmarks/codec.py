@@ -50,7 +50,7 @@ def rows_of(what: str, timings: dict[str, Timing]) -> list[Row]:
 
 
 def import_milliseconds() -> float:
-    """Import one message in fresh interpreters; the median, bytecode caches being there."""
+    """Return the median import time of one message in fresh interpreters, with bytecode caches."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,7 +1,7 @@
 """The messages that the codec benchmark encodes and decodes.
 
-Each case is built as one of our messages; its bytes are what every candidate decodes, and what each
-candidate's own object must encode to, so that all do the same work.
+Each case is built as one of our messages. Every candidate decodes its bytes, and every candidate's
+own object must encode to the same bytes, so that all do the same work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOB_BYTES = 1 << 20
 
 
 class Message(Protocol):
-    """What the generated classes offer."""
+    """The interface of the generated classes."""
 
     def encode(self, version: int) -> bytes: ...
 
@@ -32,7 +32,7 @@ class Message(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One message at one version; `group` names what README's table calls it."""
+    """One message at one version; `group` is its name in README's table."""
 
     group: str
     message: Message
@@ -122,7 +122,7 @@ def heartbeat() -> HeartbeatRequest:
 
 
 def cases() -> list[Case]:
-    """Newest versions that kafka-python and kio speak, then the old ones that aiokafka speaks."""
+    """Return the newest versions that kafka-python and kio know, then older ones for aiokafka."""
     return [
         Case("ApiVersions", api_versions(), 3),
         Case("Metadata", metadata(), 12),

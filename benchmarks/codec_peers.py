@@ -17,7 +17,7 @@ from benchmarks.codec_cases import Case
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One library's way to decode and encode one case; `encode` writes what `decode` gave."""
+    """One library's way to decode and encode one case; `encode` writes the result of `decode`."""
 
     library: str
     decode: Callable[[], object]
@@ -84,13 +84,13 @@ def aiokafka(case: Case, data: bytes) -> Codec | None:
 
 
 def codecs(case: Case) -> list[Codec]:
-    """Every library that knows the message at this version, ours first, each proved on it."""
+    """Return every library that supports the message's version, ours first, each one checked."""
     data = case.message.encode(case.version)
     candidates = [ours(case, data), kafka_python(case, data), kio(case, data), aiokafka(case, data)]
     found = [codec for codec in candidates if codec is not None]
     for codec in found:
         if codec.encode() != data:
-            message = f"{codec.library} encodes {case.name} to other bytes"
+            message = f"{codec.library} encodes {case.name} to different bytes"
             raise ValueError(message)
     return found
 

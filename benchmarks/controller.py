@@ -1,4 +1,4 @@
-"""A controller at work, ours beside real Kafka, and how that grows with partitions."""
+"""The performance of controllers by number of partitions, ours beside real Kafka."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLS = 5
 
 
 def rows(sizes: Sequence[int], *, brokers: int, with_peer: bool, heap_gib: int) -> list[Row]:
-    """Measure at each of `sizes` partitions; without the peer, our program stands in for it."""
+    """Measure at each of `sizes` partitions; without the peer, our program replaces it."""
     programs = [kvorum(), kafka(heap_gib=heap_gib)] if with_peer else [kvorum()]
     found: list[Row] = []
     for partitions in sizes:

@@ -1,4 +1,4 @@
-"""A client of controllers that plays a broker too, so that there is somewhere to put partitions."""
+"""A client of controllers that also acts as a broker, so that partitions can be placed."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 class NobodyAnswersError(Exception):
-    """No controller did what it was asked for, for a long time."""
+    """No controller carried out a request within a long time."""
 
 
 class ControllerClient:
-    """Asks whichever controller is the active one; keeps a connection to each."""
+    """A client that finds the active controller; it keeps a connection to each controller."""
 
     def __init__(self, label: str, *, broker_id: int = BROKER_ID) -> None:
         self._label = label
@@ -57,33 +57,33 @@ class ControllerClient:
             self._forget(address)
 
     def next_name(self) -> str:
-        """Return a topic name that this client did not use yet."""
+        """Return a topic name that this client has not used yet."""
         return f"{self._label}-{next(self._numbers)}"
 
     def for_same_broker(self) -> ControllerClient:
-        """Return another client, for another thread, that plays the same broker."""
+        """Return another client, for another thread, that acts as the same broker."""
         other = ControllerClient(self._label, broker_id=self._broker_id)
         other._broker_epoch = self._broker_epoch
         return other
 
     def create_topic(self, addresses: Iterable[str], name: str | None = None) -> float:
-        """Ask for a topic, one controller after the other; return when one acknowledged it."""
+        """Ask the controllers in turn for a topic; return the time of the acknowledgement."""
         name = self.next_name() if name is None else name
         is_retry = False
         deadline = time.perf_counter() + PATIENCE_SECONDS
         for address in itertools.cycle(addresses):
             code = self._try_topic(address, name)
-            # An earlier try that had no answer may have been done all the same.
+            # An earlier request without a response may have created the topic.
             if code == ErrorCode.NONE or (is_retry and code == ErrorCode.TOPIC_ALREADY_EXISTS):
                 return time.perf_counter()
             is_retry = is_retry or code is None
             if time.perf_counter() > deadline:
-                raise NobodyAnswersError(f"the last answer was {code}")
+                raise NobodyAnswersError(f"the last response had the code {code}")
             time.sleep(RETRY_SECONDS)
-        raise NobodyAnswersError("there is nobody to ask")
+        raise NobodyAnswersError("there are no controllers")
 
     def delete_topics(self, addresses: Iterable[str], names: list[str]) -> None:
-        """Ask every controller to delete topics; only the active one will."""
+        """Send the deletion of topics to every controller; only the active one carries it out."""
         request = DeleteTopicsRequest(topic_names=names, timeout_ms=5000)
         for address in addresses:
             with suppress(OSError, AssertionError):
@@ -100,7 +100,7 @@ class ControllerClient:
         return response.topics[0].error_code
 
     def play_broker(self, addresses: Collection[str]) -> None:
-        """Register a broker unless that is done, and have it unfenced for some seconds."""
+        """Register a broker unless it is registered, and keep it unfenced for some seconds."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
         while not self.beat_once(addresses):
             if time.perf_counter() > deadline:
@@ -108,7 +108,7 @@ class ControllerClient:
             time.sleep(10 * RETRY_SECONDS)
 
     def beat_once(self, addresses: Collection[str]) -> bool:
-        """Register unless that is done, send a heartbeat; tell whether the broker is unfenced."""
+        """Register if needed, send a heartbeat, and return whether the broker is unfenced."""
         for address in list(addresses):
             try:
                 if self._heartbeat(address):
@@ -129,11 +129,11 @@ class ControllerClient:
                 return False
             self._broker_epoch = registered.broker_epoch
         beat = heartbeat(broker_epoch=self._broker_epoch, broker_id=self._broker_id)
-        heard = connection.ask(beat, BrokerHeartbeatResponse, HEARTBEAT_VERSION)
-        return heard.error_code == ErrorCode.NONE and not heard.is_fenced
+        response = connection.ask(beat, BrokerHeartbeatResponse, HEARTBEAT_VERSION)
+        return response.error_code == ErrorCode.NONE and not response.is_fenced
 
     def settled_leader(self, addresses: Mapping[int, str]) -> int:
-        """Wait until all these controllers follow one of them closely; return its id."""
+        """Wait until all controllers follow one of them closely; return the leader's id."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
         while time.perf_counter() < deadline:
             for node_id, address in addresses.items():
@@ -144,7 +144,7 @@ class ControllerClient:
         raise NobodyAnswersError("the quorum does not settle")
 
     def describe(self, address: str) -> DescribeQuorumResponsePartitionData | None:
-        """Return what a controller says of the quorum; None where it does not."""
+        """Return a controller's description of the quorum, None without one."""
         partition = DescribeQuorumRequestPartitionData(partition_index=0)
         topic = DescribeQuorumRequestTopicData(METADATA_TOPIC, [partition])
         request = DescribeQuorumRequest(topics=[topic])
@@ -171,7 +171,7 @@ class ControllerClient:
 def _is_settled(
     described: DescribeQuorumResponsePartitionData, node_id: int, voter_count: int
 ) -> bool:
-    """Tell whether a leader's answer shows all voters at its log's end a moment ago."""
+    """Return whether a leader reports that all voters were at its log end a moment ago."""
     if described.error_code != ErrorCode.NONE or described.leader_id != node_id:
         return False
     voters = described.current_voters

@@ -1,7 +1,8 @@
 """A quorum of three with many partitions, ours beside real Kafka: writes, and its leader killed.
 
-Both quorums run at default settings, the partitions made as for the restarts. The clock of a kill
-runs from the kill -9 of the leader until a client has a new topic. The programs take turns.
+Both quorums run at default settings; the partitions are created as for the restarts. The time of an
+outage is that from the kill -9 of the leader until a client has created a topic. The programs take
+turns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from benchmarks.report import Row
 
 
 def rows(programs: Sequence[Program], *, partitions: int, brokers: int, kills: int) -> list[Row]:
-    """Fill a quorum of each program, have it make topics, and kill its leader so many times."""
+    """Fill a quorum of each program, create topics on it, and kill its leader `kills` times."""
     label = f"{partitions:,} partitions"
     with ExitStack() as resources:
         quorums = [FilledQuorum(each, resources, count=3, brokers=brokers) for each in programs]

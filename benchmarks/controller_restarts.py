@@ -1,10 +1,10 @@
-"""Restarts and memory of a lone controller with many partitions, ours beside real Kafka.
+"""Restarts and memory of a single controller with many partitions, ours beside real Kafka.
 
-The partitions are made by real requests, ten a topic, each on three of the brokers that are played.
-The controller is stopped and started, the clock running until it acknowledges a new topic: once
-with everything in the log, once out of a snapshot. Memory is what it holds then, less what it holds
-with no partitions: of ours all that is resident, of Kafka what is left in the heap after a
-collection. The programs take turns.
+Requests create the partitions, ten per topic, each on three of the simulated brokers. The time of a
+restart lasts from the start of the process until the controller acknowledges a new topic: first
+from the log alone, then from a snapshot. The memory is that after a restart, less that of a node
+without partitions: for kvorum the resident memory, for Kafka the heap after a collection. The
+programs take turns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.report import Row
 
 @dataclass(slots=True)
 class Found:
-    """All that was measured of one program."""
+    """The measurements of one program."""
 
     fill_seconds: float = 0.0
     empty: list[Restart] = field(default_factory=list[Restart])
@@ -31,7 +31,7 @@ class Found:
 
 
 def rows(programs: Sequence[Program], *, partitions: int, brokers: int, restarts: int) -> list[Row]:
-    """Fill a controller of each program, and start each so many times; medians."""
+    """Fill a controller of each program, restart each one, and return the medians."""
     found = [Found() for _ in programs]
     with ExitStack() as resources:
         nodes = [FilledQuorum(each, resources, count=1, brokers=brokers) for each in programs]
@@ -64,21 +64,21 @@ def _measure(
     pairs = list(zip(nodes, found, strict=True))
     for _ in range(restarts):
         for node, one in pairs:
-            one.empty.append(_told(node, "empty", node.restart()))
+            one.empty.append(_reported(node, "empty", node.restart()))
     for node, one in pairs:
         one.fill_seconds = node.fill(partitions)
         print(f"{node.program.name}: filled in {one.fill_seconds:.1f} s", file=sys.stderr)
     for _ in range(restarts):
         for node, one in pairs:
-            one.from_log.append(_told(node, "from the log", node.restart()))
+            one.from_log.append(_reported(node, "from the log", node.restart()))
     for node, _ in pairs:
         node.take_snapshot()
     for _ in range(restarts):
         for node, one in pairs:
-            one.from_snapshot.append(_told(node, "from a snapshot", node.restart()))
+            one.from_snapshot.append(_reported(node, "from a snapshot", node.restart()))
 
 
-def _told(node: FilledQuorum, what: str, restart: Restart) -> Restart:
+def _reported(node: FilledQuorum, what: str, restart: Restart) -> Restart:
     print(
         f"{node.program.name}, {what}: {restart.seconds:.2f} s, "
         f"{restart.resident_bytes // MIB} MiB resident, {restart.live_bytes // MIB} MiB live",
@@ -92,7 +92,7 @@ def _seconds(restarts: list[Restart]) -> float:
 
 
 def _bytes_each(full: list[Restart], empty: list[Restart], partitions: int) -> float:
-    """Return what a partition adds to the memory that a node without partitions takes."""
+    """Return the memory per partition, above that of a node without partitions."""
     with_them, without = (
         statistics.median(restart.live_bytes for restart in restarts) for restarts in (full, empty)
     )

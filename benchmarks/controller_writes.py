@@ -1,8 +1,8 @@
-"""How many topics a second a quorum makes.
+"""The number of topics that a quorum creates per second.
 
-The topics have one partition, on brokers that are played: no broker's own work is in the figure.
-One client waits for each answer before it asks again. The programs take turns; the first turn of
-each is not counted.
+The topics have one partition, on simulated brokers, so the figure contains no work of a broker. One
+client waits for each response before it sends the next request. The programs take turns; the first
+turn of each is not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A way to ask, and how many topics each side makes in a turn: some seconds' worth."""
+    """A size of requests, and the topics that each program creates in a turn of some seconds."""
 
     name: str
     per_request: int
@@ -35,7 +35,7 @@ CASES = (
 
 
 def rows(quorums: Sequence[FilledQuorum], *, label: str, rounds: int = ROUNDS) -> list[Row]:
-    """Take turns; medians."""
+    """Measure the quorums in turns, and return the medians."""
     return [_row(case, quorums, label, rounds) for case in CASES]
 
 
@@ -53,7 +53,7 @@ def _row(case: Case, quorums: Sequence[FilledQuorum], label: str, rounds: int) -
 
 
 def _rate(case: Case, quorum: FilledQuorum) -> float:
-    """Return how many topics a second were made in one turn."""
+    """Return the number of topics created per second in one turn."""
     count = case.turn_topics[quorum.program.name.split()[0]]
     seconds = quorum.make_topics(count, per_request=case.per_request, shape=TopicShape())
     return count / seconds

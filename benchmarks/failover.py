@@ -1,7 +1,8 @@
-"""How long a quorum of three is without a leader that was killed, ours beside real Kafka.
+"""The outage of a quorum of three after its leader is killed, ours beside real Kafka.
 
-Both quorums run all the time, at default settings, and take turns: kill -9 of the leader, then a
-client asks the two others for a topic until one acknowledges it; the killed node comes back.
+Both quorums run all the time, at default settings, and take turns: after a kill -9 of the leader, a
+client asks the two others for a topic until one acknowledges it; then the killed node is started
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ KILLS = 20
 
 
 class Contender:
-    """A running quorum, and the client that looks for its leader."""
+    """A running quorum, and the client that finds its leader."""
 
     def __init__(self, program: Program, resources: ExitStack) -> None:
         self.program = program
@@ -32,11 +33,11 @@ class Contender:
         resources.callback(self._client.close)
 
     def settle(self) -> int:
-        """Wait until every node is back and close to the leader; return the leader's id."""
+        """Wait until every node is running and close to the leader; return the leader's id."""
         return self._client.settled_leader(self._quorum.running)
 
     def kill_leader(self) -> None:
-        """Kill the leader of a settled quorum, and note how long there was none."""
+        """Kill the leader of a settled quorum, and record the length of the outage."""
         leader_id = self.settle()
         self._client.play_broker(self._quorum.running.values())
         self._client.create_topic(self._quorum.running.values())
@@ -49,7 +50,7 @@ class Contender:
 
 
 def rows(kills: int = KILLS, *, with_peer: bool = True) -> list[Row]:
-    """Take turns at killing; medians."""
+    """Kill leaders in turns, and return the medians."""
     with ExitStack() as resources:
         contenders = [Contender(kvorum(), resources)]
         if with_peer:

@@ -1,4 +1,4 @@
-"""A quorum of one program, filled with partitions on brokers that are played."""
+"""A quorum of one program, filled with partitions on simulated brokers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What one start came to, and what the node held once it had become quiet."""
+    """The duration of one start, and the memory of the node once it is idle."""
 
     seconds: float
     resident_bytes: int
@@ -33,7 +33,7 @@ class Restart:
 
 
 class FilledQuorum:
-    """A running quorum whose brokers are played, and which can be filled with partitions."""
+    """A running quorum with simulated brokers, which can be filled with partitions."""
 
     def __init__(self, program: Program, resources: ExitStack, *, count: int, brokers: int) -> None:
         self.program = program
@@ -45,18 +45,18 @@ class FilledQuorum:
         resources.enter_context(PlayedBrokers(self.quorum, count=brokers))
 
     def settle(self) -> int:
-        """Wait until all nodes follow the leader and have nothing left to do; return its id."""
+        """Wait until all nodes follow the leader and are idle; return the leader's id."""
         leader_id = self._client.settled_leader(self.quorum.running)
         self._wait_until_quiet()
         return leader_id
 
     def fill(self, partitions: int) -> float:
-        """Make so many partitions; return the seconds it took."""
+        """Create `partitions` partitions and return the seconds that it took."""
         topics = partitions // SHAPE.partitions
         return self.make_topics(topics, per_request=TOPICS_PER_REQUEST, shape=SHAPE)
 
     def make_topics(self, count: int, *, per_request: int, shape: TopicShape) -> float:
-        """Make so many topics, the quorum being at rest; return the seconds it took."""
+        """Create `count` topics on an idle quorum and return the seconds that it took."""
         leader_id = self.settle()
         writer = TopicWriter(self.quorum.running[leader_id], f"orders.{time.time_ns()}")
         try:
@@ -65,7 +65,7 @@ class FilledQuorum:
             writer.close()
 
     def restart(self) -> Restart:
-        """Stop the only node and start it; return what it took to be served again."""
+        """Stop and start the only node; return its duration and the node's memory."""
         self.quorum.stop(1)
         before = time.perf_counter()
         self.quorum.start(1)
@@ -75,7 +75,7 @@ class FilledQuorum:
         return Restart(after - before, resident_bytes, self._live_bytes(resident_bytes))
 
     def take_snapshot(self) -> None:
-        """Have the only node write a snapshot of everything."""
+        """Make the only node write a snapshot of the whole log."""
         self.quorum.stop(1)
         self.quorum.configure(
             metadata_log_max_record_bytes_between_snapshots=str(SMALL_SNAPSHOT_INTERVAL_BYTES)
@@ -102,7 +102,7 @@ class FilledQuorum:
         return after - before
 
     def _live_bytes(self, resident_bytes: int) -> int:
-        """Return the heap in use after a collection; for our program all that is resident."""
+        """Return the heap in use after a collection; for kvorum, the resident memory."""
         if self.program.name == "kvorum":
             return resident_bytes
         return live_heap_bytes(self.quorum.process_id(1))

@@ -1,4 +1,4 @@
-"""How much of a Java process's heap is in use by what can still be reached."""
+"""The live heap of a Java process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 
 
 def live_heap_bytes(process_id: int) -> int:
-    """Have the process collect its garbage, and return what all objects left over take."""
+    """Run a garbage collection in the process, and return the bytes of all objects left."""
     done = subprocess.run(
         ["jcmd", str(process_id), "GC.class_histogram"], check=True, capture_output=True, text=True
     )

@@ -1,8 +1,8 @@
-"""One combined node, ours beside real Kafka: time to the first answered request, and memory.
+"""One combined node, ours beside real Kafka: time to the first acknowledged request, and memory.
 
 Both nodes get a freshly formatted directory (formatting is not timed), the same probe and the same
-settings. Kafka's Java runs with the flags that its own start script gives it, and once more with
-the ones that let it start quickest and with a small heap.
+settings. Kafka's Java runs with the flags of its own start script, and once more with the flags for
+the quickest start and a small heap.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STOP_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one start cost; formatting the directory before it is not in `start_seconds`."""
+    """The cost of one start; `start_seconds` does not include formatting the directory."""
 
     format_seconds: float
     start_seconds: float
@@ -57,9 +57,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """How to format a directory, if that takes a command, and how to run a node on it.
+    """The commands that format a directory, if a command is needed, and run a node on it.
 
-    `{file}` stands for the settings file, `{port}` for the port that clients are to find.
+    `{file}` stands for the settings file, `{port}` for the port of the client listener.
     """
 
     name: str
@@ -77,7 +77,7 @@ def kvorum_node() -> Candidate:
 
 
 def kvorum_dev() -> Candidate:
-    """The one command that formats a directory of its own and runs a node on it."""
+    """Return the command that formats a directory of its own and runs a node on it."""
     # One combined node, as the others here are.
     size = ["--controllers", "1", "--brokers", "1"]
     command = [sys.executable, "-m", "kvorum.cli", "dev", *size, "--port", "{port}"]
@@ -119,9 +119,9 @@ def settings(folder: Path, *, broker_port: int, controller_port: int) -> str:
 
 
 def measure(candidate: Candidate, cache: str) -> Sample:
-    """Format, start, wait for the first acknowledged topic, look at memory, stop.
+    """Format, start, wait for the first acknowledged topic, measure the memory, and stop.
 
-    `cache` takes Python's bytecode, as an installed package has it.
+    `cache` is the folder for Python's bytecode, which an installed package already has.
     """
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -172,7 +172,7 @@ def resident_mib(process_id: int) -> float:
 
 
 def rows() -> list[Row]:
-    """Take turns, so that all see the same machine; medians."""
+    """Measure in turns, so that all run on the same machine state; return the medians."""
     candidates = [kvorum_node(), kvorum_dev(), *kafka_nodes()]
     samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
     with tempfile.TemporaryDirectory() as cache:
@@ -202,7 +202,7 @@ def start_ms(samples: list[Sample]) -> float:
 
 
 def whole_ms(samples: list[Sample]) -> float:
-    """Formatting and starting together."""
+    """Return the median duration of formatting and starting together."""
     return statistics.median(each.format_seconds + each.start_seconds for each in samples) * 1000
 
 

@@ -1,4 +1,4 @@
-"""Brokers that only register and send heartbeats, so that there is somewhere to put partitions."""
+"""Simulated brokers: they only register and send heartbeats, so that partitions can be placed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ BEAT_SECONDS = 1.0
 
 
 class PlayedBrokers:
-    """So many brokers of one quorum; as a context they are unfenced, and are kept so by a thread.
+    """A number of simulated brokers of one quorum; within the context a thread keeps them unfenced.
 
-    They wait for a quorum that is down and go on with the same epochs when it is back.
+    While the quorum is down they wait; afterwards they continue with the same epochs.
     """
 
     def __init__(self, quorum: QuorumProcesses, *, count: int) -> None:

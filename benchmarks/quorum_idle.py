@@ -1,7 +1,7 @@
-"""What an idle controller of a quorum of three costs, ours beside real Kafka: processor and memory.
+"""The cost of an idle controller in a quorum of three, ours beside real Kafka.
 
-Both quorums run at the same time at default settings, with nobody asking them anything. A node
-counts as much as the costliest of its quorum: the leader, as a rule.
+Both quorums run at the same time at default settings, without clients. The figures for processor
+and memory are those of the most expensive node of each quorum, usually the leader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WATCH_SECONDS = 60.0
 
 
 def rows(*, watch_seconds: float = WATCH_SECONDS) -> list[Row]:
-    """Let both settle, then look at what they use."""
+    """Let both quorums settle, then measure processor and memory."""
     with ExitStack() as resources:
         quorums = [_running(program, resources) for program in (kvorum(), kafka())]
         time.sleep(SETTLE_SECONDS)
@@ -52,7 +52,7 @@ def _running(program: Program, resources: ExitStack) -> QuorumProcesses:
 
 
 def _most_used(quorum: QuorumProcesses, before: list[float]) -> float:
-    """Return the processor seconds since `before` of the node that used most."""
+    """Return the processor seconds since `before` of the node that used the most."""
     return max(now - then for now, then in zip(_used_seconds(quorum), before, strict=True))
 
 

@@ -27,7 +27,7 @@ CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How to format a directory and run a node; settings files and more words come behind."""
+    """The commands that format a directory and run a node; their arguments are appended."""
 
     name: str
     format_command: Sequence[str]
@@ -35,13 +35,13 @@ class Program:
 
 
 def kvorum() -> Program:
-    """Return our own program, in the interpreter that runs this."""
+    """Return kvorum, run by the current interpreter."""
     command = [sys.executable, "-m", "kvorum.cli"]
     return Program("kvorum", [*command, "storage", "format"], [*command, "server"])
 
 
 def kafka(*, heap_gib: int = 1) -> Program:
-    """Return real Kafka from its jars, with the flags of its own start script (a heap of 1 GiB)."""
+    """Return real Kafka from its jars, with the flags of its own start script."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     flags = [*SCRIPT_FLAGS, f"-Xmx{heap_gib}G", f"-Xms{heap_gib}G"]
     running = [str(java.executable), *flags, "-cp", f"{java.jars}/*", "kafka.Kafka"]
@@ -50,7 +50,7 @@ def kafka(*, heap_gib: int = 1) -> Program:
 
 
 class QuorumProcesses:
-    """So many controllers; as a context they are formatted and running, and killed at the end."""
+    """A quorum of controllers; the context formats and starts them, and kills them at its end."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class QuorumProcesses:
 
     @property
     def running(self) -> Mapping[int, str]:
-        """The addresses of all nodes that run."""
+        """The addresses of all running nodes."""
         return {node_id: f"{HOST}:{self.ports[node_id]}" for node_id in self._processes}
 
     def start(self, node_id: int) -> None:
-        """Start a node; what it says is added to a file of its own."""
+        """Start a node; its output is appended to a file of its own."""
         with self.output_of(node_id).open("ab") as output:
             self._processes[node_id] = subprocess.Popen(
                 [*self.program.run_command, str(self._file(node_id))],
@@ -98,13 +98,13 @@ class QuorumProcesses:
             )
 
     def kill(self, node_id: int) -> None:
-        """End a node as a power cut of its machine's processes does."""
+        """Kill a node with SIGKILL."""
         process = self._processes.pop(node_id)
         process.send_signal(signal.SIGKILL)
         process.wait()
 
     def stop(self, node_id: int) -> None:
-        """Ask a node to end, and wait until it has."""
+        """Terminate a node, and wait until it has ended."""
         process = self._processes.pop(node_id)
         process.terminate()
         try:
@@ -120,7 +120,7 @@ class QuorumProcesses:
             self._file(node_id).write_text(self._properties(node_id))
 
     def process_id(self, node_id: int) -> int:
-        """Return the id that the system knows a node by."""
+        """Return the process id of a node."""
         return self._processes[node_id].pid
 
     def metadata_log(self, node_id: int) -> Path:
@@ -128,24 +128,24 @@ class QuorumProcesses:
         return self._folder / f"data-{node_id}" / "__cluster_metadata-0"
 
     def output_of(self, node_id: int) -> Path:
-        """Return the file that holds what a node said."""
+        """Return the file that contains a node's output."""
         return self._folder / f"node-{node_id}.txt"
 
     def assert_running(self) -> None:
-        """Raise RuntimeError where a node has ended by itself."""
+        """Raise RuntimeError if a node has ended without being stopped."""
         for node_id, process in self._processes.items():
             if process.poll() is not None:
                 message = f"node {node_id} ended:\n{self.output_of(node_id).read_text()[-2000:]}"
                 raise RuntimeError(message)
 
     def resident_mib(self, node_id: int) -> float:
-        """Return how much memory a node holds now."""
+        """Return the resident memory of a node."""
         status = Path(f"/proc/{self._processes[node_id].pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
 
     def processor_seconds(self, node_id: int) -> float:
-        """Return how much processor time a node has used so far."""
+        """Return the processor time that a node has used so far."""
         stat = Path(f"/proc/{self._processes[node_id].pid}/stat").read_text()
         fields = stat.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_SECOND

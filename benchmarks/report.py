@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of ours beside one peer's; `ratio` above 1 means that ours is better.
+    """One figure of ours beside that of a peer; `ratio` above 1 means that ours is better.
 
     Less is better, unless `is_rate`.
     """

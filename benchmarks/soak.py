@@ -1,7 +1,7 @@
-"""A quorum of three at default settings that nobody disturbs, and then one under full load.
+"""A soak test of a quorum of three at default settings: first idle, then under full load.
 
-No election may take place in either: one that does shows what every node said about it, and ends
-the run with an error.
+No election may take place. If one does, the run ends with an error that contains the output of
+every node.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ OUTPUT_SHOWN_BYTES = 4000
 
 
 class SpuriousElectionError(Exception):
-    """The epoch changed, and nobody had asked for that."""
+    """The epoch or the leader changed although nothing was done to the quorum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who leads, and since which epoch."""
+    """The leader and its epoch."""
 
     leader_id: int
     epoch: int
 
 
 class Soak:
-    """A running quorum, and a client that looks at it now and then."""
+    """A running quorum, and a client that observes it."""
 
     def __init__(self, resources: ExitStack) -> None:
         folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
@@ -50,7 +50,7 @@ class Soak:
         self._standing = self._look()
 
     def watch(self, minutes: float, what: str) -> None:
-        """Look at the quorum for so long; raises SpuriousElectionError."""
+        """Observe the quorum for `minutes`; raise SpuriousElectionError after an election."""
         started, used_before = time.monotonic(), self._used_seconds()
         longest_stall = 0.0
         while time.monotonic() - started < 60 * minutes:
@@ -60,7 +60,7 @@ class Soak:
             if standing != self._standing:
                 after = (time.monotonic() - started) / 60
                 stalls = f"{what}, after {after:.1f} minutes; longest stall {longest_stall:.2f} s"
-                raise SpuriousElectionError(f"{stalls}: {self._story(standing)}")
+                raise SpuriousElectionError(f"{stalls}: {self._report(standing)}")
         seconds = time.monotonic() - started
         shares = [
             f"{100 * (used - before) / seconds:.2f} %"
@@ -69,11 +69,11 @@ class Soak:
         resident = [f"{self._quorum.resident_mib(each):.0f} MiB" for each in self._quorum.running]
         print(f"{what}: {seconds / 60:.1f} minutes without an election, {self._standing}")
         print(f"  processor: {', '.join(shares)} of a core; resident: {', '.join(resident)}")
-        print(f"  the machine kept this watcher itself waiting for {longest_stall:.2f} s at most")
+        print(f"  longest stall of this process itself: {longest_stall:.2f} s")
         sys.stdout.flush()
 
     def watch_under_load(self, minutes: float) -> None:
-        """Look at the quorum while clients create and delete topics as fast as they can."""
+        """Observe the quorum while clients create and delete topics as fast as they can."""
         self._client.play_broker(self._quorum.running.values())
         over = threading.Event()
         counts = [0] * WRITERS
@@ -117,7 +117,7 @@ class Soak:
         return [running[leader_id], *(running[each] for each in running if each != leader_id)]
 
     def _look(self) -> Standing:
-        """Ask every node, since only the leader answers; the newest epoch counts."""
+        """Ask every node, since only the leader responds; return the newest epoch."""
         found: list[Standing] = []
         for address in self._quorum.running.values():
             described = self._client.describe(address)
@@ -128,18 +128,18 @@ class Soak:
     def _used_seconds(self) -> list[float]:
         return [self._quorum.processor_seconds(each) for each in self._quorum.running]
 
-    def _story(self, now: Standing) -> str:
+    def _report(self, now: Standing) -> str:
         lines = [f"{self._standing} became {now}"]
         for node_id in self._quorum.running:
-            said = self._quorum.output_of(node_id).read_text()[-OUTPUT_SHOWN_BYTES:]
-            lines.append(f"node {node_id}:\n{said}")
+            output = self._quorum.output_of(node_id).read_text()[-OUTPUT_SHOWN_BYTES:]
+            lines.append(f"node {node_id}:\n{output}")
         return "\n".join(lines)
 
 
 def _sleep_and_measure_stalls(seconds: float) -> float:
-    """Sleep in short steps; return by how much the longest of them was too long.
+    """Sleep in short steps; return the longest delay of a step.
 
-    Where that comes near the fetch timeout, the machine was too busy for any node to live on it.
+    A delay near the fetch timeout means that the machine was too busy for any node.
     """
     until = time.monotonic() + seconds
     longest = 0.0
@@ -150,7 +150,7 @@ def _sleep_and_measure_stalls(seconds: float) -> float:
 
 
 def run(*, idle_minutes: float, load_minutes: float) -> None:
-    """Watch the quorum first idle, then under load."""
+    """Observe the quorum first idle, then under load."""
     with ExitStack() as resources:
         soak = Soak(resources)
         if idle_minutes > 0:

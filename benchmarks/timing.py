@@ -1,4 +1,4 @@
-"""Timing that survives a noisy machine: candidates take turns, medians are quoted."""
+"""Timing on a noisy machine: candidates run in turns, and medians are reported."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ ROUNDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds one call takes: the median over the rounds, and the spread."""
+    """The seconds of one call: the median over the rounds, and the spread."""
 
     median_seconds: float
-    minimum_seconds: float
-    maximum_seconds: float
 
 
 def calls_per_round(call: Callable[[], object]) -> int:
-    """Find how many calls fill a round, by doubling."""
+    """Return the number of calls that fill a round, found by doubling."""
     calls = 1
     while True:
         elapsed_seconds = time_calls(call, calls)
@@ -39,8 +37,8 @@ def time_calls(call: Callable[[], object], calls: int) -> float:
 
 
 def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
-    """Time every candidate in every round, so that drift of the machine hits all alike."""
-    # What the peers' imports left behind is no part of what is timed; the collector stays on.
+    """Time every candidate in every round, so that drift of the machine affects all of them."""
+    # Objects that the peers' imports left must not add to the times; the collector stays on.
     gc.collect()
     gc.freeze()
     calls = {name: calls_per_round(call) for name, call in candidates.items()}
@@ -48,7 +46,4 @@ def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, T
     for _ in range(ROUNDS):
         for name, call in candidates.items():
             samples[name].append(time_calls(call, calls[name]) / calls[name])
-    return {
-        name: Timing(statistics.median(values), min(values), max(values))
-        for name, values in samples.items()
-    }
+    return {name: Timing(statistics.median(values)) for name, values in samples.items()}

@@ -1,4 +1,4 @@
-"""Topics by the thousand: requests are encoded before the clock runs, answers read after it."""
+"""Creation of many topics: requests are encoded, and responses decoded, outside of the timing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ANSWER_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """What every topic is like."""
+    """The number of partitions and the replication factor of every topic."""
 
     partitions: int = 1
     replication_factor: int = 1
 
 
 class TopicRefusedError(Exception):
-    """A topic was not made."""
+    """A topic was not created."""
 
 
 class TopicWriter:
-    """Asks the active controller for topics, one request after the other."""
+    """A client that sends CreateTopics requests to the active controller, one after the other."""
 
     def __init__(self, address: str, label: str) -> None:
         self._client = RawClient(address)
@@ -42,7 +42,7 @@ class TopicWriter:
         self._client.socket.close()
 
     def create(self, count: int, *, per_request: int, shape: TopicShape) -> float:
-        """Make so many topics; return the seconds from the first request to the last answer."""
+        """Create `count` topics; return the seconds from the first request to the last response."""
         frames = list(self._frames(count, per_request, shape))
         answers: list[bytes | None] = []
         before = time.perf_counter()
@@ -52,7 +52,7 @@ class TopicWriter:
         passed = time.perf_counter() - before
         made = sum(map(_topics_made, answers))
         if made != count:
-            raise TopicRefusedError(f"only {made} of {count} topics were made")
+            raise TopicRefusedError(f"only {made} of {count} topics were created")
         return passed
 
     def _frames(self, count: int, per_request: int, shape: TopicShape) -> Iterator[bytes]:

@@ -136,15 +136,16 @@ def is_failure_of_real(differences: tuple[Difference, ...]) -> bool:
 def _has_failed(value: Json, where: str) -> bool:
     if where.endswith("errorCode") and value in FAILED:
         return True
-    return any(inner in FAILED for inner in _error_codes(value))
+    return any(inner in FAILED for inner in error_codes(value))
 
 
-def _error_codes(value: Json) -> Iterator[Json]:
+def error_codes(value: Json) -> Iterator[Json]:
+    """Yield every error code within an answer."""
     if is_object(value):
         for name, inner in value.items():
             if name == "errorCode":
                 yield inner
-            yield from _error_codes(inner)
+            yield from error_codes(inner)
     elif is_array(value):
         for inner in value:
-            yield from _error_codes(inner)
+            yield from error_codes(inner)

@@ -13,7 +13,7 @@ from typing import Final
 from tests.differential.script import Step
 
 from kvorum.metadata.principal import Principal
-from kvorum.node.outbound.forwarding import encode_principal
+from kvorum.node.principal_serde import encode_principal
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame

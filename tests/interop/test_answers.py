@@ -12,15 +12,21 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
-from tests.interop.protocol.requests import REQUESTS, Fields
+from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
+from kvorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    AlterUserScramCredentialsResponse,
+)
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
@@ -43,7 +49,7 @@ LISTENERS: Mapping[str, Callable[[], Mapping[int, Any]]] = {
     "controller": controller_apis,
 }
 # APIs whose answer is about the very list of what each node serves, compared apart.
-LISTS_APIS = frozenset({18})
+LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
 LEADERSHIP_TIMEOUT_S = 60.0
 
 
@@ -51,15 +57,23 @@ LEADERSHIP_TIMEOUT_S = 60.0
 def addresses(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Mapping[str, Addresses]]:
-    """Ours and the real node's, by listener; both are new and have nothing but `orders`."""
+    """Ours and the real node's, by listener; both are new but for `orders` and one user."""
     folder = tmp_path_factory.mktemp("answers")
     real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
     (folder / "ours").mkdir()
     with KvorumNode(folder / "ours") as ours, real_kafka as real:
         topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
+        credential = AlterUserScramCredentialsRequestScramCredentialUpsertion(
+            name=KNOWN_USER, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
+        )
         for address in (ours.bootstrap_servers, real.bootstrap_servers):
             with RawClient(address) as client:
                 client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
+                client.ask(
+                    AlterUserScramCredentialsRequest(upsertions=[credential]),
+                    AlterUserScramCredentialsResponse,
+                    0,
+                )
         await_leadership(real.bootstrap_servers)
         yield {
             "broker": (ours.bootstrap_servers, real.bootstrap_servers),
@@ -103,7 +117,10 @@ def encodable(kind: type[Message], fields: Fields, version: int) -> Message | No
 
 
 # Kafka's controllers list these, and fail them or never answer.
-FAILED_BY_KAFKA = {("controller", 41), ("controller", 50)}
+FAILED_BY_KAFKA = {
+    ("controller", ApiKey.DESCRIBE_DELEGATION_TOKEN),
+    ("controller", ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS),
+}
 SERVED = [
     pytest.param(listener, key, id=f"{listener}-{API_SPECS[key].name}")
     for listener, apis in LISTENERS.items()

@@ -11,7 +11,6 @@ from random import Random
 import pytest
 from tests.interop.kafka.java import Java
 
-from kvorum.metadata.access import Access, AuthorizerRules, host_text
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import (
@@ -20,6 +19,7 @@ from kvorum.metadata.acls_image import (
     replay_access_control_entry,
 )
 from kvorum.metadata.principal import Principal
+from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, host_text
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 
 pytestmark = pytest.mark.interop

@@ -23,7 +23,7 @@ from tests.process.played_broker import (
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.metrics.absent import ABSENT
-from kvorum.node.metrics.catalogue import all_metrics
+from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
@@ -52,7 +52,11 @@ PLAYED = (100, 101, 102)
 OFTEN = {"metadata.log.max.snapshot.interval.ms": "1000"}
 ATTRIBUTES = {Kind.GAUGE: "Value", Kind.TEXT: "Value", Kind.METER: "Count"}
 HISTOGRAM_ATTRIBUTES = frozenset({"Count", "50thPercentile", "99thPercentile", "999thPercentile"})
-METRICS = [metric for metric in all_metrics() if metric.domain != OWN_DOMAIN]
+METRICS = [
+    metric
+    for metric in all_metrics()
+    if metric.domain != OWN_DOMAIN and metric not in KIP_853.metrics
+]
 
 
 @dataclass(frozen=True, slots=True)

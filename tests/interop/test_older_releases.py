@@ -16,7 +16,7 @@ from tests.random_messages import random_message
 from kvorum.codegen.model import MessageSpec
 from kvorum.codegen.naming import module_name
 from kvorum.codegen.parse import read_schemas
-from kvorum.wire.headers import API_VERSIONS_KEY
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.json_form import to_json
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.messages.response_header import ResponseHeader
@@ -131,7 +131,7 @@ def test_frames_of_dropped_versions_decode_and_encode_to_the_same(
         if frame["direction"] == "request":
             _, start = RequestHeader.decode_from(data, 0, 2 if is_flexible else 1)
         else:
-            is_new = is_flexible and frame["api_key"] != API_VERSIONS_KEY
+            is_new = is_flexible and frame["api_key"] != ApiKey.API_VERSIONS
             _, start = ResponseHeader.decode_from(data, 0, 1 if is_new else 0)
         message = kind.decode(data[start:], version)
         assert message.encode(version) == data[start:], frame["exchange"]

@@ -18,7 +18,7 @@ from tests.properties.partitions.explore import explore
 from tests.properties.partitions.space import Space
 
 from kvorum.controller.election import Election
-from kvorum.controller.partition_change import PartitionChange, PartitionRules
+from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import RECOVERED, RECOVERING, PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
@@ -87,7 +87,7 @@ class Case:
 
     def answer(self) -> str:
         """What our side makes of it, in the form of the Java side."""
-        change = PartitionChange(
+        change = PartitionChangeBuilder(
             self.partition,
             topic_id=TOPIC_ID,
             index=0,
@@ -232,20 +232,20 @@ def test_the_changes_of_whole_spaces_are_those_of_kafka(
 def cases_of(space: Space, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     """Every different change that an exploration of the space makes."""
     found: dict[str, Case] = {}
-    record = PartitionChange.record
+    record = PartitionChangeBuilder.record
 
-    def noted(self: PartitionChange) -> RecordAndVersion | None:
+    def noted(self: PartitionChangeBuilder) -> RecordAndVersion | None:
         case = case_of(self)
         found.setdefault(case.line(), case)
         return record(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PartitionChange, "record", noted)
+        patch.setattr(PartitionChangeBuilder, "record", noted)
         assert explore(space, states_max=STATES_MAX).broken is None
     return list(found.values())
 
 
-def case_of(change: PartitionChange) -> Case:
+def case_of(change: PartitionChangeBuilder) -> Case:
     partition, rules = change._partition, change._rules
     assigned = [
         (broker, short(one))

@@ -18,6 +18,7 @@ from tests.interop.protocol.requests import Fields
 from tests.unit.node.raw_client import TIMEOUT_SECONDS, RawClient
 
 from kvorum.node.handlers.registry import controller_apis
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.headers import decode_response_frame
@@ -35,8 +36,16 @@ pytestmark = pytest.mark.interop
 
 CONTROLLERS_ENDPOINTS = 2
 LEADERSHIP_TIMEOUT_S = 30.0
-FETCH_SNAPSHOT = 59
-KEYS = (1, 52, 53, 54, 55, 80, 81, 82)
+KEYS = (
+    ApiKey.FETCH,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
 # How far the two logs reach is their own affair, and so is what is in them.
 OWN = frozenset({"records", "endOffset", "highWatermark", "logStartOffset"})
 
@@ -136,12 +145,14 @@ def test_a_part_of_a_snapshot_is_refused_as_a_real_node_means_to(
     its followers understand: they then ask for another snapshot, not for the same for ever.
     """
     ours, real = addresses
-    both = [requests_for(quorum_of(address))[FETCH_SNAPSHOT] for address in (ours, real)]
+    both = [requests_for(quorum_of(address))[ApiKey.FETCH_SNAPSHOT] for address in (ours, real)]
     unwritten: Json = {"throttleTimeMs": 0, "errorCode": -1, "topics": []}
     meant = iter((98, 98, 3, 3, 98, 98, 74, 75))
     for our_fields, real_fields in zip(*both, strict=True):
-        expected = answers(real, real_fields, key=FETCH_SNAPSHOT, version=1)
-        found = cast("dict[str, Any]", answers(ours, our_fields, key=FETCH_SNAPSHOT, version=1))
+        expected = answers(real, real_fields, key=ApiKey.FETCH_SNAPSHOT, version=1)
+        found = cast(
+            "dict[str, Any]", answers(ours, our_fields, key=ApiKey.FETCH_SNAPSHOT, version=1)
+        )
         if expected == unwritten:
             assert found["errorCode"] == 0
             assert found["topics"][0]["partitions"][0]["errorCode"] == next(meant)

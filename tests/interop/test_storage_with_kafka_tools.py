@@ -20,8 +20,8 @@ from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import read_batches
 
 pytestmark = pytest.mark.interop

@@ -6,7 +6,19 @@ import re
 
 from tests.meta.source_tree import ROOT, tracked_files
 
-TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".json", ".java", ".yml", ".cfg", ".xml", ""}
+TEXT_SUFFIXES = {
+    ".py",
+    ".md",
+    ".toml",
+    ".txt",
+    ".json",
+    ".java",
+    ".yml",
+    ".yaml",
+    ".cfg",
+    ".xml",
+    "",
+}
 SIZE_BYTES_MAX = 2_000_000
 ALLOWED = {"tests/meta/test_words.py", "LICENSE"}
 HOME_FOLDER = re.compile(r"/(?:home|root|Users)/\w+/")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.model.state import NOBODY, Entry, Log, Node, bit, voters_of
 
 from kvorum.raft import RaftCore
-from kvorum.raft.roles import Candidate, Follower, Prospective
+from kvorum.raft.roles import Candidate, Follower, LeaderContact, Prospective
 from kvorum.raft.voter_set import VoterSet
 
 
@@ -72,7 +72,7 @@ def node_of(core: RaftCore, log: Log) -> Node:
     tally = role.tally.granted if isinstance(role, Prospective | Candidate) else ()
     has_heard, download = False, None
     if isinstance(role, Follower):
-        has_heard, download = role.has_fetched, role.download
+        has_heard, download = role.contact is LeaderContact.ALIVE, role.download
     return Node(
         role=role.name.value,
         epoch=role.epoch,
@@ -83,6 +83,6 @@ def node_of(core: RaftCore, log: Log) -> Node:
         durable=view.durable_end_offset,
         watermark=core.high_watermark or 0,
         has_heard=has_heard,
-        tally=sum(bit(one - 1) for one in tally),
+        tally=sum(bit(key.id - 1) for key in tally),
         download=0 if download is None else download.snapshot_id.offset,
     )

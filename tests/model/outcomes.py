@@ -181,11 +181,11 @@ def _asked_to_fetch(
     if not is_leader:
         return
     if answer is not None and answer.snapshot_id is not None:
-        offset, epoch = answer.snapshot_id
-        if replay.committed[offset - 1].epoch == epoch:
+        snapshot_id = answer.snapshot_id
+        if replay.committed[snapshot_id.offset - 1].epoch == snapshot_id.epoch:
             yield node
     elif answer is not None and answer.diverging is not None:
-        if verdict == ("diverging", *answer.diverging):
+        if verdict == ("diverging", answer.diverging.offset, answer.diverging.epoch):
             yield node
     elif verdict[0] == "records":
         progress = list(node.progress)
@@ -270,8 +270,8 @@ def _took_fetched(
     replay: Replay, node: Node, response: msg.FetchResponse, effects: Effects
 ) -> Iterator[Node]:
     if response.diverging is not None:
-        offset, epoch = response.diverging
-        yield replication.truncated(CORRECT, node, offset=offset, epoch=epoch)
+        end = response.diverging
+        yield replication.truncated(CORRECT, node, offset=end.offset, epoch=end.epoch)
         return
     everything = (*effects.at_once, *effects.after_write)
     count = sum(one.batch_count for one in everything if isinstance(one, AppendFetched))

@@ -34,7 +34,7 @@ from tests.model.state import (
     voters_of,
 )
 
-from kvorum.raft.effects import Answer, Committed, Effects, Send
+from kvorum.raft.effects import Committed, Effects, Send, SendResponse
 from kvorum.raft.messages import Response
 
 INTERNAL_STEPS_MAX = 5
@@ -252,7 +252,7 @@ def _known_before(event: seen.Event, before: Node) -> Iterator[Log]:
 
 def _answer_to(token: int, effects: Effects) -> Response | None:
     for effect in (*effects.at_once, *effects.after_write):
-        if isinstance(effect, Answer) and effect.token == token:
+        if isinstance(effect, SendResponse) and effect.token == token:
             return effect.response
     return None
 

@@ -16,16 +16,18 @@ from tests.scenarios import simulation as plain
 from tests.scenarios.test_random_runs import stir
 from tests.scenarios.test_scenarios import FILES, FOLDER
 
-from kvorum.raft import polling
-from kvorum.raft.basics import OffsetAndEpoch
-from kvorum.raft.log_view import FetchVerdict, LogView
+from kvorum.node.raft import raft_client
+from kvorum.raft import poll as polling
+from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation import process
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.simulation.world import World
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import ValidityKind, ValidOffsetAndEpoch
 
 TWO_DIRECTORIES = {"vote_is_given_once"}
 """Scenarios in which one node asks under two directory ids: to the model they were two nodes."""
@@ -34,7 +36,7 @@ PLAIN_SEEDS = range(500 if IS_LARGE else 12)
 WORLD_SEEDS = range(2000 if IS_LARGE else 8)
 WORLD_MS = 12_000
 STEPS = 400
-LIES = {"F17", "F18"}
+LIES = {FaultKind.BIT_FLIP, FaultKind.WIPE, FaultKind.WIPE_AFTER_UPGRADE}
 """Faults by which a disk does not hold any more what it was told to: no model covers that."""
 
 
@@ -67,7 +69,7 @@ def replayed_world(seed: int) -> Replay:
     )
     world = World(seed, duration_ms=WORLD_MS, plan=plan)
     replay = Replay(max(world.nodes))
-    with patch.object(process, "RaftCore", replay.core_class()):
+    with patch.object(raft_client, "RaftCore", replay.core_class()):
         try:
             world.run()
         except PropertyViolatedError:
@@ -117,10 +119,8 @@ def counts_half(
     return durable_end_offset if durable_end_offset > (current or 0) else None
 
 
-def serves_any_position(
-    log: LogView, position: OffsetAndEpoch
-) -> tuple[FetchVerdict, OffsetAndEpoch]:
-    return FetchVerdict.VALID, position
+def serves_any_position(log: LogView, position: OffsetAndEpoch) -> ValidOffsetAndEpoch:
+    return ValidOffsetAndEpoch(ValidityKind.VALID, position)
 
 
 DEFECTS: dict[str, tuple[object, str, object]] = {

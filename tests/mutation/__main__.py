@@ -1,10 +1,16 @@
 """Put the bugs in, one at a time, and see what catches them: ``python -m tests.mutation``.
 
-    --only WORD ...   the bugs with one of these words in their ids or files
-    --new             only bugs that the ledger knows nothing of, or other edits
-    --search          look for a test that catches a bug where the ledger names none
+    --only WORD ...       the bugs with one of these words in their ids, functions or modules
+    --new                 only bugs that the ledger knows nothing of, or other edits
+    --search              look for a test that catches a bug where the ledger names none
+    --redigest OLD=NEW …  run nothing: keep results after names in the edits were replaced
 
 Runs in a copy of the project. The ledger is written after each bug.
+
+A function that moves needs nothing. After a rename: replace the name as a whole word in bugs_*.py,
+and `--redigest` with the same names. It keeps a bug's result only where these names are all that
+differs from the edits which the result was measured with, and where the edits apply. It runs no
+test. All other results stay out of date, are listed, and have to be measured: `--new --search`.
 """
 
 from __future__ import annotations
@@ -12,14 +18,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
 from tests.mutation.catalog import MUTANTS
-from tests.mutation.ledger import Entry, read_ledger, write_ledger
+from tests.mutation.ledger import Entry, read_ledger, renamed_entries, write_ledger
 from tests.mutation.mutant import Kind, Mutant
 from tests.mutation.scratch import NoVerdictError, Scratch, Verdict
+from tests.mutation.sources import Sources
 
 _RAFT = (
     *("tests/unit/raft", "tests/scenarios/test_scenarios.py"),
@@ -29,42 +36,47 @@ _NODE_RAFT = tuple(
     f"tests/unit/node_raft/test_{name}.py"
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
-_SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("raft", _RAFT),
+    ("wire", (*_RAFT, "tests/unit/storage")),
+    ("node.raft", _NODE_RAFT),
+    ("storage", ("tests/unit/storage", *_NODE_RAFT)),
     (
-        "server/kvorum/raft/",
-        (*_RAFT, "tests/scenarios/test_random_runs.py", "tests/unit/node_raft"),
-    ),
-    ("server/kvorum/node/raft/", _NODE_RAFT),
-    ("storage/", ("tests/unit/storage", *_NODE_RAFT)),
-    ("server/kvorum/node/snapshot_keeper.py", ("tests/unit/node/test_snapshots.py",)),
-    (
-        "server/kvorum/node/controller/shell.py",
-        ("tests/unit/node_raft/test_controller_shell.py", "tests/unit/node/test_lifecycle.py"),
+        "node.controller",
+        ("tests/unit/node_raft/test_quorum_controller.py", "tests/unit/node/test_lifecycle.py"),
     ),
     (
-        "server/kvorum/node/",
+        "node",
         (
             *("tests/unit/node/test_snapshots.py", "tests/unit/node/test_lifecycle.py"),
             *("tests/unit/node/test_protocol.py", "tests/unit/node/test_cluster.py"),
         ),
     ),
-    ("server/", ("tests/unit/controller", "tests/unit/metadata")),
+    ("", ("tests/unit/controller", "tests/unit/metadata")),
 )
-"""Where to look for a test that catches a bug in a file, likely and fast ones first."""
+"""Where to look for a test that catches a bug in a package, likely and fast ones first."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Check or find what catches the bugs; return 1 where one is not caught."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", nargs="+", default=[""])
     parser.add_argument("--new", action="store_true")
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--redigest", nargs="+", type=_renaming, metavar="OLD=NEW")
     options = parser.parse_args(arguments)
+    if options.redigest:
+        return _redigest(dict(options.redigest))
     ledger = read_ledger()
+    sources = Sources()
     wanted = [
         mutant
         for mutant in MUTANTS
-        if any(word in f"{mutant.id} {mutant.edits[0].file}" for word in options.only)
+        if any(word in _description(mutant, sources) for word in options.only)
         and not (options.new and _is_known(mutant, ledger))
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -81,9 +93,27 @@ def _known_bugs() -> dict[str, Entry]:
     return {mutant.id: ledger[mutant.id] for mutant in MUTANTS if mutant.id in ledger}
 
 
-def _suite(mutant: Mutant) -> tuple[str, ...]:
-    file = mutant.edits[0].file
-    return next(tests for folder, tests in _SUITES if file.startswith(folder))
+def _redigest(names: Mapping[str, str]) -> int:
+    ledger = read_ledger()
+    entries, outdated = renamed_entries(ledger, MUTANTS, names=names, sources=Sources())
+    write_ledger(entries)
+    changed = sum(entries[bug_id] != entry for bug_id, entry in ledger.items())
+    _say(f"{changed} digests are new; to be measured anew: {', '.join(outdated) or 'none'}")
+    return int(bool(outdated))
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    old, new = text.split("=")
+    return old, new
+
+
+def _description(mutant: Mutant, sources: Sources) -> str:
+    return " ".join((mutant.id, *map(str, mutant.places(sources))))
+
+
+def _suite(mutant: Mutant, sources: Sources) -> tuple[str, ...]:
+    place = mutant.places(sources)[0]
+    return next(tests for package, tests in SUITES if place.is_in(package))
 
 
 def _is_known(mutant: Mutant, ledger: dict[str, Entry]) -> bool:
@@ -98,7 +128,7 @@ def _judge(scratch: Scratch, mutant: Mutant, ledger: dict[str, Entry], *, search
     if known is not None and known.caught_by is not None:
         places.append((known.caught_by,))
     if searches:
-        places.append(_suite(mutant))
+        places.append(_suite(mutant, scratch.sources))
     verdict: Verdict | None = None
     for tests in places:
         try:

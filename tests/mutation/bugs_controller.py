@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from tests.mutation.mutant import Edit, Kind, Mutant
 
-CONTROLLER = "server/kvorum/controller"
-METADATA = "server/kvorum/metadata"
-
 MUTANTS = (
     Mutant(
         id="KAFKA-13528",
@@ -15,9 +12,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/broker_registration.py",
-                "    if request.cluster_id != cluster_id:\n",
-                "    if request.cluster_id is None:\n",
+                within="_check_identity",
+                old="request.cluster_id != cluster_id",
+                new="request.cluster_id is None",
             ),
         ),
     ),
@@ -28,10 +25,13 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CONTROLLER}/broker_registration.py",
-                "        and context.sessions.is_valid(existing.id, "
-                "existing.epoch, context.now_ms)\n",
-                "",
+                within="_check_identity",
+                old="""(
+                    existing is not None
+                    and existing.incarnation_id != request.incarnation_id
+                    and context.sessions.is_valid(existing.id, existing.epoch, context.now_ms)
+                )""",
+                new="existing is not None and existing.incarnation_id != request.incarnation_id",
             ),
         ),
     ),
@@ -42,9 +42,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/broker_registration.py",
-                "    if is_new:\n        record.broker_epoch = context.next_offset\n",
-                "    record.broker_epoch = context.next_offset\n",
+                within="register_in_pieces",
+                old="""
+                    if is_new:
+                        record.broker_epoch = context.next_offset
+                """,
+                new="record.broker_epoch = context.next_offset",
             ),
         ),
     ),
@@ -55,9 +58,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CONTROLLER}/broker_registration.py",
-                "        fenced=existing.is_fenced if existing else True,\n",
-                "        fenced=True,\n",
+                within="_registration_record",
+                old="existing.is_fenced if existing else True",
+                new="True",
             ),
         ),
     ),
@@ -68,9 +71,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CONTROLLER}/sessions.py",
-                "            if not broker.is_fenced:\n",
-                "            if broker.is_in_controlled_shutdown:\n",
+                within="BrokerHeartbeatManager.start",
+                old="not broker.is_fenced",
+                new="broker.is_in_controlled_shutdown",
             ),
         ),
     ),
@@ -81,9 +84,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{CONTROLLER}/sessions.py",
-                "            if not broker.is_fenced:\n",
-                "            if broker.epoch >= 0:\n",
+                within="BrokerHeartbeatManager.start",
+                old="not broker.is_fenced",
+                new="broker.epoch >= 0",
             ),
         ),
     ),
@@ -94,10 +97,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CONTROLLER}/periodic.py",
-                "    yield from gather(records, fencing(ClusterRules(image, context.settings), "
-                "broker))\n",
-                "    yield from gather(records, iter(()))\n",
+                within="maybe_fence_stale_broker",
+                old="handle_broker_fenced(ClusterRules(image, context.settings), broker)",
+                new="iter(())",
             ),
         ),
     ),
@@ -108,9 +110,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CONTROLLER}/sessions.py",
-                "        if not session.is_shutting_down:\n",
-                "        if offset >= 0:\n",
+                within="BrokerHeartbeatManager.begin_controlled_shutdown",
+                old="not session.is_shutting_down",
+                new="offset >= 0",
             ),
         ),
     ),
@@ -121,10 +123,13 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/alter_partition.py",
-                "    return broker is not None and broker.is_active and epoch in "
-                "(UNKNOWN_BROKER_EPOCH, broker.epoch)\n",
-                "    return broker is not None and epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)\n",
+                within="_is_eligible",
+                old="""(
+                    broker is not None
+                    and broker.is_active
+                    and epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)
+                )""",
+                new="broker is not None and epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)",
             ),
         ),
     ),
@@ -135,11 +140,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/alter_partition.py",
-                "    return broker is not None and broker.is_active and epoch in "
-                "(UNKNOWN_BROKER_EPOCH, broker.epoch)\n",
-                "    return broker is not None and broker.is_active and epoch >= "
-                "UNKNOWN_BROKER_EPOCH\n",
+                within="_is_eligible",
+                old="epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)",
+                new="epoch >= UNKNOWN_BROKER_EPOCH",
             ),
         ),
     ),
@@ -150,9 +153,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/alter_partition.py",
-                "    if wanted.partition_epoch < partition.partition_epoch:\n",
-                "    if wanted.partition_epoch < -2:\n",
+                within="refusal_code",
+                old="wanted.partition_epoch < partition.partition_epoch",
+                new="wanted.partition_epoch < -2",
             ),
         ),
     ),
@@ -163,10 +166,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/partition_change.py",
-                "        return last_known[0] if "
-                "self._rules.is_acceptable_leader(last_known[0]) else None\n",
-                "        return last_known[0]\n",
+                within="PartitionChangeBuilder._last_known_leader",
+                old="last_known[0] if self._rules.is_acceptable_leader(last_known[0]) else None",
+                new="last_known[0]",
             ),
         ),
     ),
@@ -177,9 +179,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/election.py",
-                "    if election is Election.UNCLEAN:\n",
-                "    if election is not None:\n",
+                within="elect_leader",
+                old="election is Election.UNCLEAN",
+                new="election is not None",
             ),
         ),
     ),
@@ -190,9 +192,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{METADATA}/replay.py",
-                "    editor.configs = editor.configs.without(ResourceType.TOPIC, name)\n",
-                "    del name\n",
+                within="_remove_topic",
+                old="editor.configs = editor.configs.without(ResourceType.TOPIC, name)",
+                new="del name",
             ),
         ),
     ),
@@ -203,9 +205,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{METADATA}/topics_image.py",
-                "        del by_id[topic_id]\n        del ids[topic.name]\n",
-                "        del ids[topic.name]\n",
+                within="TopicsEditor.remove_topic",
+                old="del by_id[topic_id]",
+                new="",
             ),
         ),
     ),
@@ -216,9 +218,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{METADATA}/replay.py",
-                "    editor.rebase(editor.transaction.before)\n    editor.transaction = None\n",
-                "    editor.transaction = None\n",
+                within="_abort_transaction",
+                old="editor.rebase(editor.transaction.before)",
+                new="",
             ),
         ),
     ),
@@ -229,15 +231,17 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/metadata_loader.py",
-                "        if self.image.transaction is not None:\n            "
-                "return\n        self.published_offset",
-                "        self.published_offset",
+                within="MetadataLoader.published",
+                old="self.image.published",
+                new="self.image",
             ),
             Edit(
-                "server/kvorum/node/metadata_loader.py",
-                "        return self.image.published\n",
-                "        return self.image\n",
+                within="MetadataLoader._publish",
+                old="""
+                    if self.image.transaction is not None:
+                        return
+                """,
+                new="",
             ),
         ),
     ),
@@ -248,9 +252,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/controller/shell.py",
-                "            await self._deferred.wait_for(claim.pending.last_offset)\n",
-                "            await asyncio.sleep(0)\n",
+                within="QuorumController._run",
+                old="self._deferred.wait_for(claim.pending.last_offset)",
+                new="asyncio.sleep(0)",
             ),
         ),
     ),
@@ -261,9 +265,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                "server/kvorum/node/controller/shell.py",
-                "            self._raft.resign(claim.epoch)\n",
-                "",
+                within="QuorumController._decide",
+                old="self._raft.resign(claim.epoch)",
+                new="",
             ),
         ),
     ),
@@ -274,10 +278,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/controller/shell.py",
-                "        claim, self._claim = self._claim, None\n        "
-                "self._is_claimed.clear()\n",
-                "        claim = self._claim\n        self._is_claimed.clear()\n",
+                within="QuorumController.renounce",
+                old="claim, self._claim = self._claim, None",
+                new="claim = self._claim",
             ),
         ),
     ),
@@ -288,11 +291,12 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                "server/kvorum/node/controller/shell.py",
-                "        except ProposalTooLargeError as error:\n"
-                "            raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, "
-                "str(error)) from error\n",
-                "",
+                within="QuorumController._decide",
+                old="""
+                    except ProposalTooLargeError as error:
+                        raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error
+                """,
+                new="",
             ),
         ),
     ),
@@ -303,9 +307,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{CONTROLLER}/activation.py",
-                "    records.extend(bootstrap.records)\n",
-                "    records.extend(bootstrap.records[:1])\n",
+                within="_bootstrap_records",
+                old="bootstrap.records",
+                new="bootstrap.records[:1]",
             ),
         ),
     ),
@@ -316,10 +320,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CONTROLLER}/activation.py",
-                "    if version is None:\n        return _bootstrap",
-                "    if version is not None or image.transaction is None:\n      "
-                "  return _bootstrap",
+                within="activation_records",
+                old="version is None",
+                new="version is not None or image.transaction is None",
             ),
         ),
     ),
@@ -330,9 +333,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                "server/kvorum/node/handlers/api_versions.py",
-                "        levels[KRAFT_VERSION_FEATURE] = kraft_version\n",
-                "        levels[KRAFT_VERSION_FEATURE] = kraft_version + 1\n",
+                within="_finalized",
+                old="levels[KRAFT_VERSION_FEATURE] = kraft_version",
+                new="levels[KRAFT_VERSION_FEATURE] = kraft_version + 1",
             ),
         ),
     ),

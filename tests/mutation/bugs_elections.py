@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.mutation.mutant import Edit, Kind, Mutant
 
-RAFT = "server/kvorum/raft"
-
 MUTANTS = (
     Mutant(
         id="KAFKA-10527",
@@ -14,17 +12,20 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/starting.py",
-                "        return _resigned(replica, record, deadline=now + timeout_ms)\n",
-                "        from kvorum.raft.roles import Leader\n\n"
-                "        return Leader(\n"
-                "            record.epoch,\n"
-                "            own_key=replica.own.key,\n"
-                "            own_endpoints=replica.own.endpoints,\n"
-                "            epoch_start_offset=0,\n"
-                "            granting_ids=(own_id,),\n"
-                "            check_quorum_deadline=now + replica.config.check_quorum_ms,\n"
-                "        )\n",
+                within="initial_role",
+                old="return _resigned(replica, record, deadline=now + timeout_ms)",
+                new="""
+                    from kvorum.raft.roles import Leader
+
+                    return Leader(
+                        record.epoch,
+                        own_key=replica.own.key,
+                        own_endpoints=replica.own.endpoints,
+                        epoch_start_offset=0,
+                        granting_ids=(replica.own.key.id,),
+                        check_quorum_deadline=now + replica.config.check_quorum_ms,
+                    )
+                """,
             ),
         ),
     ),
@@ -35,9 +36,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/starting.py",
-                "        return _resigned(replica, record, deadline=now + timeout_ms)\n",
-                "        return Unattached(record.epoch, election_deadline=deadline)\n",
+                within="initial_role",
+                old="_resigned(replica, record, deadline=now + timeout_ms)",
+                new="Unattached(record.epoch, election_deadline=deadline)",
             ),
         ),
     ),
@@ -48,10 +49,12 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/core.py",
-                "        if not isinstance(replica.role, Leader):\n            "
-                "fail_parked(replica)\n",
-                "",
+                within="RaftCore._finish",
+                old="""
+                    if not isinstance(replica.role, Leader):
+                        fail_parked(replica)
+                """,
+                new="",
             ),
         ),
     ),
@@ -62,9 +65,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if is_removed or (others and role.check_quorum_deadline <= now):\n",
-                "    if is_removed:\n",
+                within="_poll_leader",
+                old="is_removed or (others and role.check_quorum_deadline <= now)",
+                new="is_removed",
             ),
         ),
     ),
@@ -75,15 +78,14 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if is_removed or (others and role.check_quorum_deadline <= now):\n",
-                "    if is_removed or role.check_quorum_deadline <= now:\n",
+                within="next_deadline",
+                old="isinstance(role, Leader) and len(replica.voters.others(role.own_key)) > 0",
+                new="isinstance(role, Leader)",
             ),
             Edit(
-                f"{RAFT}/polling.py",
-                "    if isinstance(role, Leader) and "
-                "len(replica.voters.others(role.own_key)) > 0:\n",
-                "    if isinstance(role, Leader):\n",
+                within="_poll_leader",
+                old="others and role.check_quorum_deadline <= now",
+                new="role.check_quorum_deadline <= now",
             ),
         ),
     ),
@@ -94,9 +96,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "    needed = voters.majority - (1 if voters.is_voter(leader.own_key) else 0)\n",
-                "    needed = voters.majority - 1\n",
+                within="note_contact",
+                old="1 if voters.is_voter(leader.own_key) else 0",
+                new="1",
             ),
         ),
     ),
@@ -107,9 +109,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/starting.py",
-                "    if record.leader_id is not None and endpoints:\n",
-                "    if record.leader_id is not None and endpoints == ():\n",
+                within="initial_role",
+                old="record.leader_id is not None and endpoints",
+                new="record.leader_id is not None and endpoints == ()",
             ),
         ),
     ),
@@ -120,11 +122,12 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "        if last_fetch is not None and now - last_fetch < "
-                "replica.config.begin_quorum_ms:\n"
-                "            continue\n",
-                "",
+                within="_poll_leader",
+                old="""
+                    if last_fetch is not None and now - last_fetch < replica.config.begin_quorum_ms:
+                        continue
+                """,
+                new="",
             ),
         ),
     ),
@@ -135,10 +138,13 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/transitions.py",
-                "    if isinstance(old, Follower) and len(new.leader_endpoints) "
-                "<= len(old.leader_endpoints):\n",
-                "    if isinstance(old, Follower):\n",
+                within="_check_following",
+                old="""
+                    isinstance(old, Follower) and len(new.leader_endpoints) <= len(
+                        old.leader_endpoints
+                    )
+                """,
+                new="isinstance(old, Follower)",
             ),
         ),
     ),
@@ -149,10 +155,15 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if not replica.is_installing:\n        _fetch_from_anyone(replica, now)\n",
-                "    if not replica.is_installing and not replica.is_voter:\n"
-                "        _fetch_from_anyone(replica, now)\n",
+                within="_poll_unattached",
+                old="""
+                    if not replica.is_installing:
+                        _fetch_from_anyone(replica, now)
+                """,
+                new="""
+                    if not replica.is_installing and not replica.is_voter:
+                        _fetch_from_anyone(replica, now)
+                """,
             ),
         ),
     ),
@@ -163,9 +174,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        return self.own.can_vote and self.voters.is_voter(self.own.key)\n",
-                "        return self.own.can_vote\n",
+                within="Replica.is_voter",
+                old="self.own.can_vote and self.voters.is_voter(self.own.key)",
+                new="self.own.can_vote",
             ),
         ),
     ),
@@ -176,10 +187,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        return timeout_ms + self.random.randrange(timeout_ms) "
-                "if timeout_ms > 0 else 1\n",
-                "        return timeout_ms if timeout_ms > 0 else 1\n",
+                within="Replica.random_election_timeout",
+                old="timeout_ms + self.random.randrange(timeout_ms)",
+                new="timeout_ms",
             ),
         ),
     ),
@@ -190,20 +200,27 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    if leader_id is None or role.leader_id not in {None, leader_id}:\n"
-                "        return False\n"
-                "    if len(endpoints) <= len(role.leader_endpoints):\n",
-                "    if leader_id is None:\n"
-                "        return False\n"
-                "    if role.leader_id == leader_id and len(endpoints) <= "
-                "len(role.leader_endpoints):\n",
+                within="learn_leader",
+                old="""
+                    if leader_id is None or role.leader_id not in {None, leader_id}:
+                        return False
+                    if len(endpoints) <= len(role.leader_endpoints):
+                        return False
+                """,
+                new="""
+                    if leader_id is None:
+                        return False
+                    if role.leader_id == leader_id and len(endpoints) <= len(role.leader_endpoints):
+                        return False
+                """,
             ),
             Edit(
-                f"{RAFT}/transitions.py",
-                "    if old.leader_id is not None and old.leader_id != new.leader_id:\n"
-                '        raise _illegal(old, new, "an epoch has one leader")\n',
-                "",
+                within="_check_following",
+                old="""
+                    if old.leader_id is not None and old.leader_id != new.leader_id:
+                        raise _illegal(old, new, "an epoch has one leader")
+                """,
+                new="",
             ),
         ),
     ),
@@ -214,9 +231,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/roles/resigned.py",
-                "        return request.is_pre_vote and is_up_to_date\n",
-                "        return False\n",
+                within="Resigned.would_grant",
+                old="request.is_pre_vote and is_up_to_date",
+                new="False",
             ),
         ),
     ),
@@ -227,10 +244,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "role.is_leader_silent, role.has_fetched = True, False\n"
-                "        role.fetch_deadline = NEVER\n",
-                "role.is_leader_silent, role.has_fetched = True, False\n",
+                within="_poll_follower",
+                old="role.fetch_deadline = NEVER",
+                new="",
             ),
         ),
     ),
@@ -241,10 +257,16 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    return min(deadline, replica.peers.deadline, replica.parked.deadline, "
-                "change_deadline(replica))\n",
-                "    return min(deadline, replica.peers.deadline, change_deadline(replica))\n",
+                within="next_deadline",
+                old="""
+                    min(
+                        deadline,
+                        replica.peers.deadline,
+                        replica.parked.deadline,
+                        change_deadline(replica),
+                    )
+                """,
+                new="min(deadline, replica.peers.deadline, change_deadline(replica))",
             ),
         ),
     ),
@@ -255,9 +277,12 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    role.is_leader_silent = False\n",
-                "    role.is_leader_silent = role.is_leader_silent and not replica.is_voter\n",
+                within="_note_leader_lives",
+                old="role.note(ContactEvent.ANSWERED)",
+                new="""
+                    if role.contact is not LeaderContact.SILENT or replica.is_voter:
+                        role.note(ContactEvent.ANSWERED)
+                """,
             ),
         ),
     ),
@@ -268,9 +293,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "            error=Error.NOT_LEADER_OR_FOLLOWER, leader=replica.known_leader()\n",
-                "            error=Error.INVALID_REQUEST, leader=replica.known_leader()\n",
+                within="handle_describe_quorum_request",
+                old="Error.NOT_LEADER_OR_FOLLOWER",
+                new="Error.INVALID_REQUEST",
             ),
         ),
     ),
@@ -281,9 +306,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "        return Error.UNKNOWN_LEADER_EPOCH\n",
-                "        return Error.FENCED_LEADER_EPOCH\n",
+                within="leader_error",
+                old="Error.UNKNOWN_LEADER_EPOCH",
+                new="Error.FENCED_LEADER_EPOCH",
             ),
         ),
     ),
@@ -296,12 +321,15 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    leader.next_begin_quorum = now\n    replica.move(leader)\n",
-                "    leader.next_begin_quorum = now\n    replica.move(leader)\n"
-                "    from kvorum.raft.effects import LeadershipGained\n\n"
-                "    leader.is_established = True\n"
-                "    replica.outbox.add(LeadershipGained(leader.epoch))\n",
+                within="become_leader",
+                old="replica.move(leader)",
+                new="""
+                    replica.move(leader)
+                    from kvorum.raft.effects import LeadershipGained
+
+                    leader.is_established = True
+                    replica.outbox.add(LeadershipGained(leader.epoch))
+                """,
             ),
         ),
     ),
@@ -312,10 +340,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        self._write_if_changed()\n"
-                "        self.outbox.add(LeaderChanged(role.leader_id, role.epoch))\n",
-                "        self._write_if_changed()\n",
+                within="Replica.begin_as",
+                old="self.outbox.add(LeaderChanged(role.leader_id, role.epoch))",
+                new="",
             ),
         ),
     ),
@@ -326,144 +353,15 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        self._write_if_changed()\n"
-                "        self.outbox.add(LeaderChanged(role.leader_id, role.epoch))\n",
-                "        self._write_if_changed()\n"
-                "        self.outbox.add(LeaderChanged(role.leader_id, role.epoch))\n"
-                "        if role.leader_id == self.own.key.id:\n"
-                "            from kvorum.raft.effects import LeadershipGained\n\n"
-                "            self.outbox.add(LeadershipGained(role.epoch))\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="hashicorp/raft#661",
-        cause="the epoch was stored without the vote in it",
-        breaks="P2",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/roles/role.py",
-                "        return ElectionRecord(self.epoch, self.leader_id, self.voted)\n",
-                "        return ElectionRecord(self.epoch, self.leader_id)\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="vote answered before it is durable",
-        cause="the answer to a vote left before the vote was stored",
-        breaks="P2",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/effects.py",
-                "        (self._at_once if self._write is None else "
-                "self._after_write).append(effect)\n",
-                "        self._at_once.append(effect)\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="microsoft/CCF#8094",
-        cause="a step down within an epoch forgot the vote that was given in it",
-        breaks="P2",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/replica.py",
-                "                voted=old.voted if is_same else None,\n         "
-                "   )\n        )\n\n"
-                "    def note_vote(",
-                "            )\n        )\n\n    def note_vote(",
-            ),
-            Edit(
-                f"{RAFT}/transitions.py",
-                "    if new.epoch == old.epoch and old.voted is not None and "
-                "new.voted != old.voted:\n",
-                "    if new.epoch == old.epoch and old.voted and new.voted not "
-                "in {None, old.voted}:\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="eliben/raft#27",
-        cause="a message of the same epoch reset the vote",
-        breaks="P2",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/answering.py",
-                "    is_up_to_date = not request.log_end.is_before(replica.log.end)\n",
-                "    is_up_to_date = not request.log_end.is_before(replica.log.end)\n"
-                "    if not request.is_pre_vote:\n"
-                "        replica.role.voted = None\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="vote for a shorter log",
-        cause="a vote was given without comparing the logs (section 5.4.1 of the Raft paper)",
-        breaks="P5",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/answering.py",
-                "    is_up_to_date = not request.log_end.is_before(replica.log.end)\n",
-                "    is_up_to_date = request.log_end.offset >= 0\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="vote for the longer log, not the later epoch",
-        cause="logs were compared by length before epoch",
-        breaks="P5",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/basics.py",
-                "        return (self.epoch, self.offset) < (other.epoch, other.offset)\n",
-                "        return (self.offset, self.epoch) < (other.offset, other.epoch)\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="candidate claims what is not durable",
-        cause="a vote was asked for with records that a power cut took away afterwards",
-        breaks="P5",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/polling.py",
-                "    return replica.role.epoch <= EPOCH_MAX and "
-                "log.durable_end_offset == log.end_offset\n",
-                "    return replica.role.epoch <= EPOCH_MAX and log.end_offset >= 0\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="pre-vote counts as vote",
-        cause="a pre-vote was stored as the vote of its epoch",
-        breaks="P28",
-        kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                f"{RAFT}/answering.py",
-                "    if is_granted and not request.is_pre_vote and replica.role.voted is None:\n",
-                "    if is_granted and replica.role.voted is None:\n",
-            ),
-        ),
-    ),
-    Mutant(
-        id="pre-vote against a living leader",
-        cause="a voter that hears its leader gave pre-votes, so a cut link deposed the leader",
-        breaks="L5",
-        kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                f"{RAFT}/roles/follower.py",
-                "        return request.is_pre_vote and not self.has_fetched and is_up_to_date\n",
-                "        return request.is_pre_vote and is_up_to_date\n",
+                within="Replica.begin_as",
+                old="self.outbox.add(LeaderChanged(role.leader_id, role.epoch))",
+                new="""
+                    self.outbox.add(LeaderChanged(role.leader_id, role.epoch))
+                    if role.leader_id == self.own.key.id:
+                        from kvorum.raft.effects import LeadershipGained
+
+                        self.outbox.add(LeadershipGained(role.epoch))
+                """,
             ),
         ),
     ),
@@ -474,9 +372,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    if not role.epoch <= leader.epoch <= EPOCH_MAX:\n",
-                "    if not role.epoch <= leader.epoch:\n",
+                within="learn_leader",
+                old="role.epoch <= leader.epoch <= EPOCH_MAX",
+                new="role.epoch <= leader.epoch",
             ),
         ),
     ),
@@ -489,14 +387,19 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    if leader_id is None or role.leader_id not in {None, leader_id}:\n"
-                "        return False\n"
-                "    if len(endpoints) <= len(role.leader_endpoints):\n",
-                "    if leader_id is None:\n"
-                "        return False\n"
-                "    if role.leader_id == leader_id and len(endpoints) <= "
-                "len(role.leader_endpoints):\n",
+                within="learn_leader",
+                old="""
+                    if leader_id is None or role.leader_id not in {None, leader_id}:
+                        return False
+                    if len(endpoints) <= len(role.leader_endpoints):
+                        return False
+                """,
+                new="""
+                    if leader_id is None:
+                        return False
+                    if role.leader_id == leader_id and len(endpoints) <= len(role.leader_endpoints):
+                        return False
+                """,
             ),
         ),
     ),
@@ -507,9 +410,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        if not keeps_requests:\n            self.peers.reset()\n",
-                "",
+                within="Replica.move",
+                old="""
+                    if not keeps_requests:
+                        self.peers.reset()
+                """,
+                new="",
             ),
         ),
     ),
@@ -520,9 +426,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    if failure.lacks_version and is_pre_vote and is_nominee:\n",
-                "    if failure.lacks_version and not is_pre_vote and is_nominee:\n",
+                within="_handle_failure",
+                old="failure.lacks_version and is_pre_vote and is_nominee",
+                new="failure.lacks_version and not is_pre_vote and is_nominee",
             ),
         ),
     ),
@@ -533,9 +439,12 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "            if position == 0:\n                return 0\n",
-                "",
+                within="_successor_wait_ms",
+                old="""
+                    if position == 0:
+                        return 0
+                """,
+                new="",
             ),
         ),
     ),
@@ -546,9 +455,12 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    if leader_id is None and not replica.may_stand:\n        return False\n",
-                "",
+                within="learn_leader",
+                old="""
+                    if leader_id is None and not replica.may_stand:
+                        return False
+                """,
+                new="",
             ),
         ),
     ),
@@ -559,9 +471,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "        role.is_leader_silent, role.has_fetched = True, False\n",
-                "        role.is_leader_silent = True\n",
+                within="Follower.would_grant",
+                old="self._contact is LeaderContact.ALIVE",
+                new="self._contact in {LeaderContact.ALIVE, LeaderContact.SILENT}",
             ),
         ),
     ),
@@ -572,9 +484,45 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if all(peers.was_asked(server.id) for server in others):\n",
-                "    if not others:\n",
+                within="_whom_to_ask",
+                old="all((peers.was_asked(server.id) for server in others))",
+                new="not others",
+            ),
+        ),
+    ),
+    Mutant(
+        id="a new disk votes for the old one",
+        cause="a replica with a voter's id and another directory stood and counted its own vote",
+        breaks="P29",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="Replica.may_stand",
+                old="self.history.previous_voters.names(self.own.key)",
+                new="self.history.previous_voters.is_voter(self.own.key)",
+            ),
+            Edit(
+                within="EpochElection.__init__",
+                old="own_voter = voters.voter_for(own_key)",
+                new="own_voter = voters.by_id(own_key.id)",
+            ),
+            Edit(
+                within="_voters_to_write",
+                old="history.voters.voter_for(own.key)",
+                new="history.voters.by_id(own.key.id)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="a turn for an observer",
+        cause="an observer looked for its turn when a leader resigned that named no successors",
+        breaks="P20",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_successor_wait_ms",
+                old="not preferred and replica.is_voter",
+                new="not preferred",
             ),
         ),
     ),

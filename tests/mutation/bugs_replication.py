@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.mutation.mutant import Edit, Kind, Mutant
 
-RAFT = "server/kvorum/raft"
-
 MUTANTS = (
     Mutant(
         id="KAFKA-10533",
@@ -14,9 +12,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "        durable_end_offset=replica.log.durable_end_offset,\n",
-                "        durable_end_offset=replica.log.end_offset,\n",
+                within="update_high_watermark",
+                old="replica.log.durable_end_offset",
+                new="replica.log.end_offset",
             ),
         ),
     ),
@@ -27,11 +25,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if log.durable_end_offset < log.end_offset:\n"
-                "        # A fetch would tell the leader that these records are stored.\n"
-                "        return\n",
-                "",
+                within="_poll_follower",
+                old="""
+                    if log.durable_end_offset < log.end_offset:
+                        return
+                """,
+                new="",
             ),
         ),
     ),
@@ -45,9 +44,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    if log.durable_end_offset < log.end_offset:\n",
-                "    if replica.is_voter and log.durable_end_offset < log.end_offset:\n",
+                within="_poll_follower",
+                old="log.durable_end_offset < log.end_offset",
+                new="replica.is_voter and log.durable_end_offset < log.end_offset",
             ),
         ),
     ),
@@ -58,9 +57,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/high_watermark.py",
-                "    if offset <= epoch_start_offset:\n        return None\n",
-                "",
+                within="advanced_high_watermark",
+                old="""
+                    if offset <= epoch_start_offset:
+                        return None
+                """,
+                new="",
             ),
         ),
     ),
@@ -71,9 +73,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        if role.name in {RoleName.LEADER, RoleName.RESIGNED}:\n",
-                "        if role.name is RoleName.RESIGNED:\n",
+                within="Replica.move",
+                old="role.name in {RoleName.LEADER, RoleName.RESIGNED}",
+                new="role.name is RoleName.RESIGNED",
             ),
         ),
     ),
@@ -84,9 +86,29 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "            base_offset=base_offset,\n",
-                "            base_offset=0,\n",
+                within="become_leader",
+                old="""
+                    AppendEpochStart(
+                        base_offset=base_offset,
+                        epoch=leader.epoch,
+                        leader_id=replica.own.key.id,
+                        voter_ids=voter_ids,
+                        granting_ids=leader.granting_ids,
+                        kraft_version=version,
+                        voters=voters,
+                    )
+                """,
+                new="""
+                    AppendEpochStart(
+                        base_offset=0,
+                        epoch=leader.epoch,
+                        leader_id=replica.own.key.id,
+                        voter_ids=voter_ids,
+                        granting_ids=leader.granting_ids,
+                        kraft_version=version,
+                        voters=voters,
+                    )
+                """,
             ),
         ),
     ),
@@ -97,11 +119,21 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/roles/leader.py",
-                "        self.log_end_offset = offset\n",
-                "        if offset < (self.log_end_offset or 0):\n"
-                '            raise ValueError("the offset went back")\n'
-                "        self.log_end_offset = offset\n",
+                within="Progress.fetched",
+                old="""
+                    if offset >= leader_end_offset:
+                        self.last_caught_up = now
+                    elif self.last_fetch is not None and offset >= self.last_fetch_leader_end:
+                        self.last_caught_up = self.last_fetch
+                """,
+                new="""
+                    if offset >= leader_end_offset:
+                        self.last_caught_up = now
+                    elif self.last_fetch is not None and offset >= self.last_fetch_leader_end:
+                        self.last_caught_up = self.last_fetch
+                    if offset < (self.log_end_offset or 0):
+                        raise ValueError("the offset went back")
+                """,
             ),
         ),
     ),
@@ -112,12 +144,14 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "    if not is_valid:\n        replica.outbox.add(Answer(token, response))\n",
-                "    if not is_valid and response.diverging is not None:\n"
-                "        replica.parked.park(token, request, deadline=now + request.max_wait_ms)\n"
-                "        return\n"
-                "    if not is_valid:\n        replica.outbox.add(Answer(token, response))\n",
+                within="handle_fetch_request",
+                old="is_valid = response.read_from is not None and isinstance(role, Leader)",
+                new="""
+                    is_valid = response.read_from is not None and isinstance(role, Leader)
+                    if not is_valid and response.diverging is not None:
+                        replica.parked.park(token, request, deadline=now + request.max_wait_ms)
+                        return
+                """,
             ),
         ),
     ),
@@ -128,10 +162,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "        replica.outbox.add(LeadershipGained(leader.epoch))\n"
-                "    answer_parked(replica, replica.parked.take_all())\n",
-                "        replica.outbox.add(LeadershipGained(leader.epoch))\n",
+                within="update_high_watermark",
+                old="answer_parked(replica, replica.parked.take_all())",
+                new="",
             ),
         ),
     ),
@@ -142,9 +175,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/serving.py",
-                "        and (request.high_watermark < known)\n",
-                "        and (request.high_watermark < 0)\n",
+                within="_has_news",
+                old="request.high_watermark < known",
+                new="request.high_watermark < 0",
             ),
         ),
     ),
@@ -155,9 +188,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "        if not continues or not log.last_epoch <= batch.epoch <= role.epoch:\n",
-                "        if not continues or batch.epoch < log.last_epoch:\n",
+                within="_append",
+                old="not log.last_epoch <= batch.epoch <= role.epoch",
+                new="batch.epoch < log.last_epoch",
             ),
         ),
     ),
@@ -168,9 +201,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "        continues = batch.base_offset == log.end_offset and count > 0\n",
-                "        continues = batch.base_offset >= log.end_offset and count > 0\n",
+                within="_append",
+                old="batch.base_offset == log.end_offset",
+                new="batch.base_offset >= log.end_offset",
             ),
         ),
     ),
@@ -181,9 +214,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/log_view.py",
-                "        if end.epoch != position.epoch or end.offset < position.offset:\n",
-                "        if end.offset < position.offset and self.end_offset < position.offset:\n",
+                within="validate_offset_and_epoch",
+                old="end.epoch != position.epoch or end.offset < position.offset",
+                new="end.offset < position.offset and log.end_offset < position.offset",
             ),
         ),
     ),
@@ -194,11 +227,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    if replica.high_watermark is not None and offset < replica.high_watermark:\n"
-                '        return f"truncation',
-                "    if replica.high_watermark is not None and offset < 0:\n"
-                '        return f"truncation',
+                within="_truncate",
+                old="offset < replica.high_watermark",
+                new="offset < 0",
             ),
         ),
     ),
@@ -209,9 +240,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/replica.py",
-                "        if self.high_watermark is not None and offset <= self.high_watermark:\n",
-                "        if self.high_watermark is not None and offset == self.high_watermark:\n",
+                within="Replica.raise_high_watermark",
+                old="offset <= self.high_watermark",
+                new="offset == self.high_watermark",
             ),
         ),
     ),
@@ -222,9 +253,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "            min(role.leader_high_watermark, replica.log.durable_end_offset)\n",
-                "            min(role.leader_high_watermark, replica.log.end_offset)\n",
+                within="update_follower_high_watermark",
+                old="replica.log.durable_end_offset",
+                new="replica.log.end_offset",
             ),
         ),
     ),
@@ -235,9 +266,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/high_watermark.py",
-                "    return sorted(end_offsets, reverse=True)[len(end_offsets) // 2]\n",
-                "    return sorted(end_offsets, reverse=True)[(len(end_offsets) - 1) // 2]\n",
+                within="majority_offset",
+                old="len(end_offsets)",
+                new="len(end_offsets) - 1",
             ),
         ),
     ),
@@ -248,9 +279,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/votes.py",
-                "        return len(self._answers) // 2 + 1\n",
-                "        return (len(self._answers) + 1) // 2\n",
+                within="EpochElection._majority",
+                old="len(self._answers) // 2 + 1",
+                new="(len(self._answers) + 1) // 2",
             ),
         ),
     ),
@@ -261,14 +292,18 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/log_view.py",
-                "        self.start_offset = self.end_offset = "
-                "self.durable_end_offset = snapshot_id.offset\n"
-                "        self.epochs.clear()\n",
-                "        self.start_offset = snapshot_id.offset\n"
-                "        self.end_offset = max(self.end_offset, snapshot_id.offset)\n"
-                "        self.durable_end_offset = max(self.durable_end_offset, "
-                "snapshot_id.offset)\n",
+                within="LogView.replace_by_snapshot",
+                old="""
+                    self.start_offset = self.end_offset = self.durable_end_offset = (
+                        snapshot_id.offset
+                    )
+                    self.epochs.clear()
+                """,
+                new="""
+                    self.start_offset = snapshot_id.offset
+                    self.end_offset = max(self.end_offset, snapshot_id.offset)
+                    self.durable_end_offset = max(self.durable_end_offset, snapshot_id.offset)
+                """,
             ),
         ),
     ),
@@ -279,9 +314,15 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/log_view.py",
-                "                return FetchVerdict.SNAPSHOT, latest\n",
-                "                return FetchVerdict.SNAPSHOT, earliest\n",
+                within="validate_offset_and_epoch",
+                old="""
+                    if latest is not None and _is_outside(log, position):
+                        return ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, latest)
+                """,
+                new="""
+                    if latest is not None and _is_outside(log, position):
+                        return ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, min(log.snapshots))
+                """,
             ),
         ),
     ),
@@ -292,9 +333,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    expected = (download.snapshot_id, download.position)\n",
-                "    expected = (download.snapshot_id, response.position)\n",
+                within="_take_part",
+                old="download.position",
+                new="response.position",
             ),
         ),
     ),
@@ -305,11 +346,16 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "        role.fetch_deadline = max(role.fetch_deadline, "
-                "now + replica.config.fetch_timeout_ms)\n        return\n",
-                "        if role.fetch_deadline <= now and replica.is_voter:\n"
-                "            replica.become_prospective(now)\n        return\n",
+                within="_poll_follower",
+                old="""
+                    role.fetch_deadline = max(
+                        role.fetch_deadline, now + replica.config.fetch_timeout_ms
+                    )
+                """,
+                new="""
+                    if role.fetch_deadline <= now and replica.is_voter:
+                        replica.become_prospective(now)
+                """,
             ),
         ),
     ),
@@ -320,9 +366,12 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    if response.error is Error.SNAPSHOT_NOT_FOUND:\n        return True\n",
-                "",
+                within="_is_snapshot_gone",
+                old="""
+                    if response.error is Error.SNAPSHOT_NOT_FOUND:
+                        return True
+                """,
+                new="",
             ),
         ),
     ),
@@ -333,10 +382,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    if replica.high_watermark is not None and "
-                "snapshot_id.offset < replica.high_watermark:\n",
-                "    if replica.high_watermark is not None and snapshot_id.offset < 0:\n",
+                within="_begin_download",
+                old="snapshot_id.offset < replica.high_watermark",
+                new="snapshot_id.offset < 0",
             ),
         ),
     ),
@@ -347,9 +395,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{RAFT}/log_view.py",
-                "        return None if latest == BOOTSTRAP_SNAPSHOT_ID else latest\n",
-                "        return latest\n",
+                within="LogView.latest_loadable_snapshot",
+                old="None if latest == BOOTSTRAP_SNAPSHOT_ID else latest",
+                new="latest",
             ),
         ),
     ),
@@ -360,10 +408,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/log_view.py",
-                "        if latest is not None and not self._is_vouched_for(position):\n"
-                "            return FetchVerdict.SNAPSHOT, latest\n",
-                "",
+                within="validate_offset_and_epoch",
+                old="""
+                    if latest is not None and not _is_vouched_for(log, position):
+                        return ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, latest)
+                """,
+                new="",
             ),
         ),
     ),

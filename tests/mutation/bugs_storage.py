@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from tests.mutation.mutant import Edit, Kind, Mutant
 
-STORAGE = "storage/kvorum/storage"
-NODE_RAFT = "server/kvorum/node/raft"
-
 MUTANTS = (
     Mutant(
         id="KAFKA-14618",
@@ -15,9 +12,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/snapshot_keeper.py",
-                "                end_offset=self._loader.last_offset + 1,\n",
-                "                end_offset=self._loader.last_offset,\n",
+                within="SnapshotGenerator._consider",
+                old="self._loader.last_offset + 1",
+                new="self._loader.last_offset",
             ),
         ),
     ),
@@ -28,10 +25,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "        if not self.is_batch_boundary(snapshot_id.offset):\n"
-                '            raise self._invalid_snapshot(snapshot_id, "lies within a batch")\n',
-                "",
+                within="MetadataLog.create_snapshot",
+                old="""
+                    if not self.is_batch_boundary(snapshot_id.offset):
+                        raise self._invalid_snapshot(snapshot_id, "lies within a batch")
+                """,
+                new="",
             ),
         ),
     ),
@@ -42,9 +41,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "        if snapshot_id.offset > high_watermark:\n",
-                "        if snapshot_id.offset > max(high_watermark, self._end_offset):\n",
+                within="MetadataLog.create_snapshot",
+                old="snapshot_id.offset > high_watermark",
+                new="snapshot_id.offset > max(high_watermark, self._end_offset)",
             ),
         ),
     ),
@@ -55,11 +54,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "            segment_count = "
-                "self._segments.delete_before(snapshot_id.offset, now_ms=now_ms)\n",
-                "            segment_count = "
-                "self._segments.delete_before(self._end_offset, now_ms=now_ms)\n",
+                within="PartitionLog.increment_log_start_offset",
+                old="self._segments.delete_before(offset, now_ms=now_ms)",
+                new="self._segments.delete_before(self._log_end_offset, now_ms=now_ms)",
             ),
         ),
     ),
@@ -70,9 +67,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/snapshots.py",
-                "        if log_start_offset > 0 and not self._ids:\n",
-                "        if log_start_offset > 0 and not found:\n",
+                within="SnapshotStore.load",
+                old="log_start_offset > 0 and not self._ids",
+                new="log_start_offset > 0 and not found",
             ),
         ),
     ),
@@ -83,9 +80,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/snapshots.py",
-                "            self._file.sync()\n            self._file.close()\n",
-                "            self._file.close()\n",
+                within="RawSnapshotWriter.freeze",
+                old="self._file.sync()",
+                new="",
             ),
         ),
     ),
@@ -96,9 +93,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/quorum_state.py",
-                "    if not 0 <= version <= VERSION_MAX:\n",
-                "    if version < 0:\n",
+                within="decode_quorum_state",
+                old="not 0 <= version <= VERSION_MAX",
+                new="version < 0",
             ),
         ),
     ),
@@ -109,14 +106,16 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/quorum_state.py",
-                "        return None if data is None else decode_quorum_state(data, self.path)\n",
-                "        if data is None:\n"
-                "            return None\n"
-                "        try:\n"
-                "            return decode_quorum_state(data, self.path)\n"
-                "        except CorruptFileError:\n"
-                "            return None\n",
+                within="QuorumStateFile.read",
+                old="return None if data is None else decode_quorum_state(data, self.path)",
+                new="""
+                    if data is None:
+                        return None
+                    try:
+                        return decode_quorum_state(data, self.path)
+                    except CorruptFileError:
+                        return None
+                """,
             ),
         ),
     ),
@@ -127,9 +126,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/control_records.py",
-                "        batch.verify()\n",
-                "",
+                within="read_fetched",
+                old="batch.verify()",
+                new="",
             ),
         ),
     ),
@@ -140,9 +139,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/directory.py",
-                "            batch.verify()\n",
-                "",
+                within="batches_of",
+                old="batch.verify()",
+                new="",
             ),
         ),
     ),
@@ -153,11 +152,16 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "            with self._poisoning():\n                segment.sync()\n"
-                "                self._flushed_file.write(target, durably=False)\n",
-                "            segment.sync()\n"
-                "            self._flushed_file.write(target, durably=False)\n",
+                within="PartitionLog.flush",
+                old="""
+                    with self._poison.on_failure():
+                        segment.sync()
+                        self._recovery_point_keeper.write(target, durably=False)
+                """,
+                new="""
+                    segment.sync()
+                    self._recovery_point_keeper.write(target, durably=False)
+                """,
             ),
         ),
     ),
@@ -168,10 +172,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "        self._end_offset = segment.end_offset\n\n    def _assign_epoch",
-                "        self._end_offset = segment.end_offset\n"
-                "        self._durable_offset = segment.end_offset\n\n    def _assign_epoch",
+                within="PartitionLog._append_group",
+                old="self._log_end_offset = segment.end_offset",
+                new="""
+                    self._log_end_offset = segment.end_offset
+                    self._recovery_point = segment.end_offset
+                """,
             ),
         ),
     ),
@@ -182,9 +188,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/files.py",
-                "        handle.write_at(0, data)\n        handle.sync()\n",
-                "        handle.write_at(0, data)\n",
+                within="_write_anew",
+                old="handle.sync()",
+                new="",
             ),
         ),
     ),
@@ -195,10 +201,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "            self._segments.replace_all(offset, now_ms=now_ms)\n"
-                "            self._start_offset = offset\n",
-                "            self._start_offset = offset\n",
+                within="PartitionLog.truncate_fully_and_start_at",
+                old="self._segments.replace_all(offset, now_ms=now_ms)",
+                new="",
             ),
         ),
     ),
@@ -209,10 +214,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "            self._take_end_from_segments()\n"
-                "            self._forget_epochs_from(self._end_offset)\n",
-                "            self._take_end_from_segments()\n",
+                within="PartitionLog.truncate_to",
+                old="self._forget_epochs_from(self._log_end_offset)",
+                new="",
             ),
         ),
     ),
@@ -223,9 +227,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{STORAGE}/log.py",
-                "        if latest is None or latest <= end:\n            return False\n",
-                "        if latest is None or latest.offset >= 0:\n            return False\n",
+                within="MetadataLog.truncate_to_latest_snapshot",
+                old="latest <= end",
+                new="latest.offset >= 0",
             ),
         ),
     ),
@@ -236,10 +240,15 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/snapshot_files.py",
-                "    writer.append(build_control_batch(footer, base_offset=offset, epoch=epoch, "
-                "timestamp_ms=now_ms))\n",
-                "    del footer\n",
+                within="_write_parts",
+                old="""
+                    writer.append(
+                        build_control_batch(
+                            footer, base_offset=offset, epoch=epoch, timestamp_ms=now_ms
+                        )
+                    )
+                """,
+                new="del footer",
             ),
         ),
     ),
@@ -250,9 +259,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/snapshot_files.py",
-                "        check_snapshot(writer)\n        writer.freeze()\n",
-                "        writer.freeze()\n",
+                within="check_and_freeze",
+                old="check_snapshot(writer)",
+                new="",
             ),
         ),
     ),
@@ -263,9 +272,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                "server/kvorum/node/metadata_loader.py",
-                "        last_offset = snapshot.end_offset - 1\n",
-                "        last_offset = snapshot.end_offset\n",
+                within="MetadataLoader.load_in_pieces",
+                old="snapshot.end_offset - 1",
+                new="snapshot.end_offset",
             ),
         ),
     ),
@@ -276,10 +285,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/directory.py",
-                "        for offset, voters in found.voters:\n            "
-                "history.add_voters(offset, voters)\n",
-                "",
+                within="_voter_history",
+                old="""
+                    for offset, voters in found.voters:
+                        history.add_voters(offset, voters)
+                """,
+                new="",
             ),
         ),
     ),
@@ -290,9 +301,14 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/snapshot_files.py",
-                "        *quorum_control_records(controls.kraft_version, controls.voters),\n",
-                "",
+                within="_write_parts",
+                old="""
+                    [
+                        ControlRecord(ControlRecordType.SNAPSHOT_HEADER, header),
+                        *quorum_control_records(controls.kraft_version, controls.voters),
+                    ]
+                """,
+                new="[ControlRecord(ControlRecordType.SNAPSHOT_HEADER, header)]",
             ),
         ),
     ),
@@ -303,10 +319,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/driver.py",
-                "        self._is_flushing = False\n        if error is not "
-                "None:\n            self.fail(error)\n",
-                "        self._is_flushing = False\n",
+                within="Driver._flushed",
+                old="""
+                    if error is not None:
+                        self.fail(error)
+                """,
+                new="",
             ),
         ),
     ),
@@ -317,12 +335,15 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/driver.py",
-                "        except Exception as error:  # noqa: BLE001 - whatever "
-                "it is, the replica must not go on\n"
-                "            self.fail(error)\n",
-                "        except Exception:  # noqa: BLE001 - a bug that is put in\n"
-                "            pass\n",
+                within="Driver._pump",
+                old="""
+                    except Exception as error:
+                        self.fail(error)
+                """,
+                new="""
+                    except Exception:
+                        pass
+                """,
             ),
         ),
     ),
@@ -333,10 +354,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/driver.py",
-                "    def _write_election(self, write: WriteElection) -> None:\n"
-                "        self._is_blocked = True\n",
-                "    def _write_election(self, write: WriteElection) -> None:\n",
+                within="Driver._write_election",
+                old="self._is_blocked = True",
+                new="",
             ),
         ),
     ),
@@ -347,9 +367,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{NODE_RAFT}/driver.py",
-                "        self.applier.forget_from(end_offset)\n",
-                "",
+                within="Driver._truncate",
+                old="self.applier.forget_from(end_offset)",
+                new="",
             ),
         ),
     ),
@@ -360,9 +380,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                "server/kvorum/node/snapshot_keeper.py",
-                "        if self._task is not None or not (is_full or is_old):\n",
-                "        if self._task is not None or not (is_full and is_old):\n",
+                within="SnapshotGenerator._consider",
+                old="is_full or is_old",
+                new="is_full and is_old",
             ),
         ),
     ),
@@ -373,9 +393,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/meta_properties_ensemble.py",
-                "            _check_directory_id(entry.directory_id, directory, owners)\n",
-                "",
+                within="MetaPropertiesEnsemble.verify",
+                old="_check_directory_id(entry.directory_id, directory, owners)",
+                new="",
             ),
         ),
     ),
@@ -386,9 +406,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{STORAGE}/segment.py",
-                "            if header.base_offset != expected:\n",
-                "            if header.base_offset < 0:\n",
+                within="Segment.find",
+                old="header.base_offset != expected",
+                new="header.base_offset < 0",
             ),
         ),
     ),

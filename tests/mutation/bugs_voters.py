@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from tests.mutation.mutant import Edit, Kind, Mutant
 
-RAFT = "server/kvorum/raft"
-CHANGES = f"{RAFT}/voter_changes"
-
 MUTANTS = (
     Mutant(
         id="KAFKA-16530",
@@ -15,12 +12,23 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/roles/leader.py",
-                "            for voter in voters.voters\n        ]\n        return advanced",
-                "            for voter in voters.voters\n        ]\n"
-                "        if not voters.is_voter(self.own_key):\n"
-                "            ends.append(durable_end_offset)\n"
-                "        return advanced",
+                within="Leader.advanced_high_watermark",
+                old="""
+                    return advanced_high_watermark(
+                        current=current,
+                        end_offsets=ends,
+                        epoch_start_offset=self.epoch_start_offset,
+                    )
+                """,
+                new="""
+                    if not voters.is_voter(self.own_key):
+                        ends.append(durable_end_offset)
+                    return advanced_high_watermark(
+                        current=current,
+                        end_offsets=ends,
+                        epoch_start_offset=self.epoch_start_offset,
+                    )
+                """,
             ),
         ),
     ),
@@ -31,14 +39,14 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/checks.py",
-                "    if replica.high_watermark is None:\n",
-                "    if replica.high_watermark is None and replica.log.end_offset == 0:\n",
+                within="refuse_while_changing",
+                old="replica.high_watermark is None",
+                new="replica.high_watermark is None and replica.log.end_offset == 0",
             ),
             Edit(
-                f"{CHANGES}/checks.py",
-                "    if not replica.are_voters_committed:\n",
-                "    if not replica.are_voters_committed and replica.high_watermark is not None:\n",
+                within="refuse_unless_settled",
+                old="not replica.are_voters_committed",
+                new="not replica.are_voters_committed and replica.high_watermark is not None",
             ),
         ),
     ),
@@ -49,14 +57,14 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/checks.py",
-                "    if not replica.are_voters_committed:\n",
-                "    if not replica.are_voters_committed and history.voters_offset is None:\n",
+                within="refuse_while_changing",
+                old="replica.change is not None",
+                new="replica.change is not None and replica.high_watermark is None",
             ),
             Edit(
-                f"{CHANGES}/checks.py",
-                "    if replica.change is not None:\n",
-                "    if replica.change is not None and replica.high_watermark is None:\n",
+                within="refuse_unless_settled",
+                old="not replica.are_voters_committed",
+                new="not replica.are_voters_committed and history.voters_offset is None",
             ),
         ),
     ),
@@ -67,9 +75,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/checks.py",
-                "    if not replica.are_voters_committed:\n",
-                "    if not replica.are_voters_committed and replica.change is not None:\n",
+                within="refuse_unless_settled",
+                old="not replica.are_voters_committed",
+                new="not replica.are_voters_committed and replica.change is not None",
             ),
         ),
     ),
@@ -80,9 +88,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/responding.py",
-                "    replica.history.truncate_to(offset)\n",
-                "",
+                within="_truncate",
+                old="replica.history.truncate_to(offset)",
+                new="",
             ),
         ),
     ),
@@ -93,11 +101,12 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/voter_history.py",
-                "        self._changes = [_Change(snapshot_id.offset - 1, "
-                "voters, kraft_version)]\n",
-                "        first = _Change(snapshot_id.offset - 1, voters, kraft_version)\n"
-                "        self._changes = [first, *self._changes]\n",
+                within="VoterSetHistory.start_from_snapshot",
+                old="self._changes = [_Change(snapshot_id.offset - 1, voters, kraft_version)]",
+                new="""
+                    first = _Change(snapshot_id.offset - 1, voters, kraft_version)
+                    self._changes = [first, *self._changes]
+                """,
             ),
         ),
     ),
@@ -108,11 +117,14 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/voter_history.py",
-                "        self._add(_Change(offset, voters=voters))\n",
-                "        if not self.voters.overlaps_safely(voters):\n"
-                '            raise ValueError("not one voter at a time")\n'
-                "        self._add(_Change(offset, voters=voters))\n",
+                within="VoterSetHistory.add_voters",
+                old='"Note a KRAFT_VOTERS record at `offset`, behind all that were noted before."',
+                new="""
+                    "Note a KRAFT_VOTERS record at `offset`, behind all that were noted before."
+
+                    if not self.voters.overlaps_safely(voters):
+                        raise ValueError("not one voter at a time")
+                """,
             ),
         ),
     ),
@@ -123,9 +135,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    is_removed = replica.are_voters_committed and not replica.is_voter\n",
-                "    is_removed = False\n",
+                within="_poll_leader",
+                old="replica.are_voters_committed and not replica.is_voter",
+                new="False",
             ),
         ),
     ),
@@ -136,9 +148,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/polling.py",
-                "    is_removed = replica.are_voters_committed and not replica.is_voter\n",
-                "    is_removed = not replica.is_voter\n",
+                within="_poll_leader",
+                old="replica.are_voters_committed and not replica.is_voter",
+                new="not replica.is_voter",
             ),
         ),
     ),
@@ -149,12 +161,32 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CHANGES}/adding.py",
-                "    if error_name is not None or isinstance(response, RequestFailed):\n",
-                "    if isinstance(response, RequestFailed):\n"
-                "        response = ApiVersionsResponse(kraft_versions=(0, 1))\n"
-                "        error_name = None\n"
-                "    if error_name is not None:\n",
+                within="continue_adding_voter",
+                old="error_name = probe_error(response)",
+                new="""
+                    error_name = probe_error(response)
+                    if isinstance(response, RequestFailed):
+                        response = ApiVersionsResponse(kraft_versions=(0, 1))
+                        error_name = None
+                """,
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-20661 at an update",
+        cause="a voter's new address was recorded where it cannot be reached",
+        breaks="L1",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="continue_updating_voter",
+                old="error_name = probe_error(response)",
+                new="error_name = None",
+            ),
+            Edit(
+                within="continue_updating_voter",
+                old="probed_versions(response)",
+                new="(change.request.kraft_version_min, change.request.kraft_version_max)",
             ),
         ),
     ),
@@ -165,9 +197,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CHANGES}/adding.py",
-                "    has_been_there = known is not None and known.last_caught_up is not None\n",
-                "    has_been_there = known is not None\n",
+                within="_refuse_lagging",
+                old="known is not None and known.last_caught_up is not None",
+                new="known is not None",
             ),
         ),
     ),
@@ -178,9 +210,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/adding.py",
-                "    if voters.by_id(key.id) is None:\n",
-                "    if not voters.is_voter(key):\n",
+                within="_refuse_duplicate",
+                old="voters.by_id(key.id) is None",
+                new="not voters.is_voter(key)",
             ),
         ),
     ),
@@ -191,9 +223,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/removing.py",
-                "    if known is not None and known.key == key and len(voters.voters) > 1:\n",
-                "    if known is not None and len(voters.voters) > 1:\n",
+                within="_refuse_unknown",
+                old="known is not None and known.key == key and (len(voters.voters) > 1)",
+                new="known is not None and len(voters.voters) > 1",
             ),
         ),
     ),
@@ -204,9 +236,9 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CHANGES}/removing.py",
-                "    if known is not None and known.key == key and len(voters.voters) > 1:\n",
-                "    if known is not None and known.key == key:\n",
+                within="_refuse_unknown",
+                old="known is not None and known.key == key and (len(voters.voters) > 1)",
+                new="known is not None and known.key == key",
             ),
         ),
     ),
@@ -217,9 +249,13 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{CHANGES}/reporting.py",
-                "replica.own.can_vote and not replica.has_been_voter\n",
-                "replica.own.can_vote\n",
+                within="_joins",
+                old="""
+                    replica.config.auto_join and replica.own.can_vote and (
+                        not replica.has_been_voter
+                    )
+                """,
+                new="replica.config.auto_join and replica.own.can_vote",
             ),
         ),
     ),
@@ -230,9 +266,9 @@ MUTANTS = (
         kind=Kind.CONFORMITY,
         edits=(
             Edit(
-                f"{CHANGES}/ending.py",
-                "    return None if error is Error.NONE else ErrorCode(error).default_message\n",
-                '    return "NONE" if error is Error.NONE else ErrorCode(error).default_message\n',
+                within="_default_message",
+                old="None if error is Error.NONE else ErrorCode(error).default_message",
+                new='"NONE" if error is Error.NONE else ErrorCode(error).default_message',
             ),
         ),
     ),
@@ -245,10 +281,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/voter_set.py",
-                "        return self.key.directory_id is None or "
-                "self.key.directory_id == key.directory_id\n",
-                "        return True\n",
+                within="Voter.is_replica",
+                old="self.key.directory_id is None or self.key.directory_id == key.directory_id",
+                new="True",
             ),
         ),
     ),
@@ -259,10 +294,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    return voter.id == own.id and voter.directory_id in {None, "
-                "own.directory_id}\n",
-                "    return voter.id == own.id\n",
+                within="_is_meant",
+                old="voter.id == own.id and voter.directory_id in {None, own.directory_id}",
+                new="voter.id == own.id",
             ),
         ),
     ),
@@ -273,9 +307,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                f"{RAFT}/roles/role.py",
-                "        return role.voted.id == request.replica.id and same_directory\n",
-                "        return role.voted.id == request.replica.id\n",
+                within="may_vote_for",
+                old="role.voted.id == request.replica.id and same_directory",
+                new="role.voted.id == request.replica.id",
             ),
         ),
     ),
@@ -286,15 +320,17 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{RAFT}/answering.py",
-                "    if error is Error.NONE and not _is_meant(replica, request.voter):\n"
-                "        error = Error.INVALID_VOTER_KEY\n"
-                "    if error is not Error.NONE:\n",
-                "    if error is Error.NONE and not _is_meant(replica, request.voter):\n"
-                "        error = Error.INVALID_VOTER_KEY\n"
-                "    if error is Error.NONE and not replica.is_voter:\n"
-                "        error = Error.INVALID_VOTER_KEY\n"
-                "    if error is not Error.NONE:\n",
+                within="handle_vote_request",
+                old="""
+                    if error is Error.NONE and not _is_meant(replica, request.voter):
+                        error = Error.INVALID_VOTER_KEY
+                """,
+                new="""
+                    if error is Error.NONE and not _is_meant(replica, request.voter):
+                        error = Error.INVALID_VOTER_KEY
+                    if error is Error.NONE and not replica.is_voter:
+                        error = Error.INVALID_VOTER_KEY
+                """,
             ),
         ),
     ),
@@ -305,10 +341,11 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                f"{CHANGES}/upgrading.py",
-                "        if not is_known or not voter.kraft_version_min <= "
-                "wanted <= voter.kraft_version_max:\n",
-                "        if not is_known and voter.kraft_version_max < 0:\n",
+                within="_voters_that_support",
+                old="""
+                    not is_known or not voter.kraft_version_min <= wanted <= voter.kraft_version_max
+                """,
+                new="not is_known and voter.kraft_version_max < 0",
             ),
         ),
     ),

@@ -8,11 +8,13 @@ from tests.mutation import (
     bugs_replication,
     bugs_storage,
     bugs_voters,
+    bugs_votes,
 )
 from tests.mutation.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *bugs_elections.MUTANTS,
+    *bugs_votes.MUTANTS,
     *bugs_replication.MUTANTS,
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from tests.mutation.mutant import EditError, Mutant
+from tests.mutation.sources import Sources
 
 LEDGER_FILE = Path(__file__).with_name("ledger.json")
 
@@ -15,7 +18,7 @@ class Entry:
     """What is known of one bug.
 
     `caught_by` is the test that fails with the bug and passes without, None where none was found.
-    `says` is how it failed. `digest` tells which edits that was measured with.
+    `says` is how it failed. `digest` identifies the edits that it was measured with.
     """
 
     cause: str
@@ -52,3 +55,41 @@ def write_ledger(entries: Mapping[str, Entry]) -> None:
     """Store the ledger, in order of the ids."""
     content = {bug_id: asdict(entries[bug_id]) for bug_id in sorted(entries)}
     LEDGER_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def renamed_entries(
+    ledger: Mapping[str, Entry],
+    mutants: Iterable[Mutant],
+    *,
+    names: Mapping[str, str],
+    sources: Sources,
+) -> tuple[dict[str, Entry], list[str]]:
+    """Return the ledger after a renaming, and the ids of the bugs that have to be measured anew.
+
+    A result stays true where the edits apply and differ from those it was measured with in nothing
+    but `names`, old to new. Entries of other bugs stay as they are, so their digests are wrong.
+    """
+    entries = dict(ledger)
+    outdated: list[str] = []
+    for mutant in mutants:
+        entry = ledger.get(mutant.id)
+        if entry is not None and _is_only_renamed(mutant, entry, names, sources):
+            entries[mutant.id] = replace(entry, digest=mutant.digest)
+        else:
+            outdated.append(mutant.id)
+    return entries, outdated
+
+
+def _is_only_renamed(
+    mutant: Mutant, entry: Entry, names: Mapping[str, str], sources: Sources
+) -> bool:
+    try:
+        mutant.mutated(sources)
+        if mutant.digest == entry.digest:
+            return True
+        before = mutant.renamed({new: old for old, new in names.items()})
+        # Where two names became one, or a name was not replaced everywhere, the way back and forth
+        # does not lead here again.
+        return before.digest == entry.digest and before.renamed(names).digest == mutant.digest
+    except EditError:
+        return False

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutation.mutant import ROOT, Mutant
+from tests.mutation.mutant import Mutant
+from tests.mutation.sources import ROOT, SOURCE_ROOTS, Sources
 
-SOURCE_ROOTS = ("codegen", "wire", "storage", "server")
 COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")
 TEST_TIMEOUT_SECONDS = 60
 FAILED = re.compile(r"^FAILED (?P<test>\S+?::.*?)(?: - (?P<why>.*))?$", re.MULTILINE)
@@ -49,19 +49,19 @@ class Scratch:
                 shutil.copytree(source, folder / name, ignore=ignored)
             else:
                 shutil.copy(source, folder / name)
+        self.sources = Sources(folder)
 
     @contextmanager
     def mutated(self, mutant: Mutant) -> Generator[None]:
         """Hold the copy with a bug in it."""
-        changed = mutant.mutated(self.folder)
-        originals = {name: (self.folder / name).read_text(encoding="utf-8") for name in changed}
+        changed = mutant.mutated(self.sources)
         try:
             for name, text in changed.items():
                 self._write(name, text)
             yield
         finally:
-            for name, text in originals.items():
-                self._write(name, text)
+            for name in changed:
+                self._write(name, self.sources.texts[name])
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name

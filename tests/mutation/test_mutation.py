@@ -5,35 +5,31 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
+from tests.mutation.__main__ import SUITES
 from tests.mutation.catalog import MUTANTS
 from tests.mutation.ledger import Entry, read_ledger
-from tests.mutation.mutant import ROOT, Edit, EditError, Kind, Mutant
+from tests.mutation.mutant import Kind, Mutant
 from tests.mutation.scratch import Scratch
+from tests.mutation.sources import ROOT, SOURCE_ROOTS, Sources
 
 BUGS_MIN = 60
 CAUGHT_SHARE_MIN = 0.95
 SAMPLE = ("logcabin#44", "hashicorp/raft#661", "KAFKA-15412", "KAFKA-13916")
 LEDGER = read_ledger()
+SOURCES = Sources()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_a_bug_can_be_put_in(mutant: Mutant) -> None:
-    texts = mutant.mutated()
+    texts = mutant.mutated(SOURCES)
     assert texts
     for name, text in texts.items():
         compile(text, name, "exec")
-        assert text != (ROOT / name).read_text(encoding="utf-8")
-
-
-def test_an_edit_wants_its_text_exactly_once() -> None:
-    edit = Edit("a file", "this", "that")
-    assert edit.applied_to("this or other") == "that or other"
-    for text in ("nothing of it", "this, and this once more"):
-        with pytest.raises(EditError):
-            edit.applied_to(text)
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(SOURCES.texts[name]))
 
 
 def test_the_ledger_is_of_these_bugs() -> None:
@@ -62,6 +58,16 @@ def test_what_catches_a_bug_is_there(entry: Entry) -> None:
     if entry.caught_by is not None:
         file, test = entry.caught_by.split("::", 1)
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("package", "tests"), SUITES, ids=[package or "all" for package, _ in SUITES]
+)
+def test_a_catching_test_is_looked_for_where_tests_are(
+    package: str, tests: tuple[str, ...]
+) -> None:
+    assert [test for test in tests if not (ROOT / test).exists()] == []
+    assert any((ROOT / top / "kvorum" / package.replace(".", "/")).exists() for top in SOURCE_ROOTS)
 
 
 def test_a_sample_of_bugs_is_caught_now(tmp_path: Path) -> None:

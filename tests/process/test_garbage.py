@@ -14,6 +14,7 @@ from tests.process.node_process import NodeProcess
 from tests.process.topics import create, create_request, is_served, read_topics
 from tests.unit.node.raw_client import RawClient
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, with_size
@@ -26,7 +27,6 @@ from kvorum.wire.messages.metadata import MetadataRequest
 
 pytestmark = pytest.mark.usefixtures("shared_process")
 
-CREATE_TOPICS, API_VERSIONS = 19, 18
 MIB = 1024 * 1024
 CUT_OFF = {
     "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -37,12 +37,12 @@ CUT_OFF = {
     "highest size": struct.pack(">i", 2**31 - 1),
     "no header": struct.pack(">i", 0),
     "unknown key": struct.pack(">ihhih", 10, 4711, 0, 1, -1),
-    "unknown version": struct.pack(">ihhih", 10, CREATE_TOPICS, 99, 1, -1),
-    "body cut short": struct.pack(">ihhihih", 16, CREATE_TOPICS, 2, 1, -1, 3, 9),
-    "array of 2^31-1": struct.pack(">ihhihi", 14, CREATE_TOPICS, 2, 1, -1, 2**31 - 1),
-    "array below null": struct.pack(">ihhihi", 14, CREATE_TOPICS, 2, 1, -1, -7),
-    "client id beyond the end": struct.pack(">ihhih", 10, API_VERSIONS, 0, 1, 32767),
-    "endless varint": struct.pack(">ihhihB", 21, CREATE_TOPICS, 7, 1, -1, 0) + b"\xff" * 10,
+    "unknown version": struct.pack(">ihhih", 10, ApiKey.CREATE_TOPICS, 99, 1, -1),
+    "body cut short": struct.pack(">ihhihih", 16, ApiKey.CREATE_TOPICS, 2, 1, -1, 3, 9),
+    "array of 2^31-1": struct.pack(">ihhihi", 14, ApiKey.CREATE_TOPICS, 2, 1, -1, 2**31 - 1),
+    "array below null": struct.pack(">ihhihi", 14, ApiKey.CREATE_TOPICS, 2, 1, -1, -7),
+    "client id beyond the end": struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 1, 32767),
+    "endless varint": struct.pack(">ihhihB", 21, ApiKey.CREATE_TOPICS, 7, 1, -1, 0) + b"\xff" * 10,
 }
 
 
@@ -167,7 +167,7 @@ def test_a_large_request_of_nothing_takes_bounded_memory(
 ) -> None:
     """A decoder that believed its counts would make millions of objects of it."""
     size = 8 * MIB
-    body = struct.pack(">hhih", CREATE_TOPICS, 2, 1, -1) + struct.pack(">i", size // 16)
+    body = struct.pack(">hhih", ApiKey.CREATE_TOPICS, 2, 1, -1) + struct.pack(">i", size // 16)
     before = memory.peak_bytes()
     with RawClient(shared.broker) as client:
         client.send_frame(body + bytes(size))

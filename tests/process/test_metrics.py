@@ -86,6 +86,9 @@ def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
         assert page.value(f"{RAFT}current_state_info", current_state=state) == 1
         assert (f"{RAFT}number_of_observers" in page.names) is is_leader
         assert page.value(f"{RAFT}number_of_voters") == 3
+        assert page.value(f"{RAFT}is_observer") == 0
+        for change in ("pending_add_voter", "pending_remove_voter", "duplicate_voter_ids"):
+            assert (f"{RAFT}{change}" in page.names) is is_leader
         assert page.value(f"{CONTROLLER}ActiveBrokerCount") == 1
         broker = str(BROKER_ID)
         assert page.value(f"{CONTROLLER}BrokerRegistrationState", broker=broker) == 30
@@ -102,14 +105,14 @@ def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
         wait_until_ready(address_of(member.process))
     old = quorum.wait_for_leader()
     before = check_agreement(quorum, old)
-    assert before[old.node_id].value("kvorum_raft_offline_voters") == 0
+    assert before[old.node_id].value(f"{RAFT}number_of_offline_voters") == 0
     quorum.kill(old)
     new = quorum.wait_for_leader()
     survivors = [member for member in quorum.members.values() if member.is_running]
     for member in survivors:
         wait_until_ready(address_of(member.process))
     wait_for(
-        lambda: pages(quorum)[new.node_id].value("kvorum_raft_offline_voters") == 1 or None,
+        lambda: pages(quorum)[new.node_id].value(f"{RAFT}number_of_offline_voters") == 1 or None,
         "the dead voter was never missed",
     )
     after = check_agreement(quorum, new)
@@ -128,7 +131,7 @@ def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) 
     quorum.kill(leader)
     quorum.kill(others[0])
     address = address_of(others[1].process)
-    answer = wait_until_unready(address, "no leader of the quorum is heard of")
+    answer = wait_until_unready(address, "no leader of the quorum is known")
     assert answer.said["state"] not in {"leader", "follower"}
     assert probe(address, "/healthz").status is HTTPStatus.OK
     page = scrape(address)

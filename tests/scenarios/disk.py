@@ -10,8 +10,8 @@ from kvorum.raft import (
     EpochStart,
     LogView,
     OffsetAndEpoch,
-    VoterHistory,
     VoterSet,
+    VoterSetHistory,
 )
 
 
@@ -81,9 +81,9 @@ class Disk:
             snapshots=list(self.snapshots),
         )
 
-    def history(self, static: VoterSet) -> VoterHistory:
+    def history(self, static: VoterSet) -> VoterSetHistory:
         """Return the voters through snapshot and log; `static` where these say nothing."""
-        history = VoterHistory(static=static)
+        history = VoterSetHistory(static=static)
         latest = self.latest_snapshot()
         if latest is not None and latest[1].voters is not None:
             snapshot_id, snapshot = latest

@@ -15,7 +15,7 @@ from tests.scenarios.telling import describe, name_of
 from kvorum.raft import (
     Destination,
     Identity,
-    NotLeadingError,
+    NotLeaderError,
     OffsetAndEpoch,
     RaftConfig,
     RaftCore,
@@ -25,8 +25,8 @@ from kvorum.raft import (
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
-from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
-from kvorum.raft.voter_changes.upgrading import KRaftVersionUpgradeError
+from kvorum.raft.errors import KRaftVersionUpgradeError
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 
 SNAPSHOT_SIZE = 2
 """A snapshot's bytes; each fetch gets one of them, so that a download takes two."""
@@ -212,7 +212,7 @@ class Simulation:
         try:
             epoch = node.core.role.epoch
             offset, effects = node.core.propose(self.now, epoch=epoch, count=len(texts))
-        except NotLeadingError:
+        except NotLeaderError:
             node.proposals.pop()
             self._say(f"{node_id} does not lead")
             return False
@@ -360,7 +360,7 @@ class Simulation:
                 self.in_flight.append(
                     Message(node.id, effect.destination.id, effect.number, effect.request)
                 )
-            case fx.Answer():
+            case fx.SendResponse():
                 self._answer(node, effect)
             case fx.AppendProposal():
                 entries = [Entry(effect.epoch, text) for text in node.proposals.popleft()]
@@ -407,7 +407,7 @@ class Simulation:
             raise InvariantBrokenError(f"{node.id} appends at {base_offset}, not {node.disk.end}")
         node.disk.entries += entries
 
-    def _answer(self, node: Node, answer: fx.Answer) -> None:
+    def _answer(self, node: Node, answer: fx.SendResponse) -> None:
         sender, number = node.tokens.pop(answer.token)
         response = answer.response
         records: tuple[Entry, ...] = ()

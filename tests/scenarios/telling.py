@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.raft import ReplicaKey
+from kvorum.raft import OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as msg
 
 
@@ -15,14 +15,14 @@ def _request(body: msg.Request) -> str:
     match body:
         case msg.VoteRequest():
             kind = "pre-vote" if body.is_pre_vote else "vote"
-            return f"asks for a {kind} in {body.epoch}, log {tuple(body.log_end)}"
+            return f"asks for a {kind} in {body.epoch}, log {_pair(body.log_end)}"
         case msg.BeginQuorumEpochRequest():
             return f"says it leads {body.epoch}"
         case msg.EndQuorumEpochRequest():
             preferred = ",".join(str(key.id) for key in body.preferred)
             return f"resigns from {body.epoch} in favour of [{preferred}]"
         case msg.FetchRequest():
-            return f"fetches from {tuple(body.position)} in {body.epoch}"
+            return f"fetches from {_pair(body.position)} in {body.epoch}"
         case msg.FetchSnapshotRequest():
             return f"fetches byte {body.position} of snapshot {body.snapshot_id.offset}"
         case msg.DescribeQuorumRequest():
@@ -56,7 +56,7 @@ def _name(key: ReplicaKey | None) -> str:
 
 def _response(body: msg.Response) -> str:
     if isinstance(body, msg.AddRaftVoterResponse | msg.RemoveRaftVoterResponse):
-        return f"answers {body.error.name}: {body.message}"
+        return f"answers {body.error.name}: {body.message or repr(body.message)}"
     if isinstance(body, msg.ApiVersionsResponse):
         return f"knows kraft.version {body.kraft_versions}"
     if isinstance(body, msg.FetchResponse):
@@ -74,11 +74,15 @@ def _response(body: msg.Response) -> str:
             return f"acknowledges ({_base(body)})"
 
 
+def _pair(position: OffsetAndEpoch) -> tuple[int, int]:
+    return position.offset, position.epoch
+
+
 def _fetch_content(body: msg.FetchResponse) -> str:
     if body.diverging is not None:
-        return f"diverging at {tuple(body.diverging)}, "
+        return f"diverging at {_pair(body.diverging)}, "
     if body.snapshot_id is not None:
-        return f"snapshot {tuple(body.snapshot_id)}, "
+        return f"snapshot {_pair(body.snapshot_id)}, "
     return f"{len(body.batches)} records, committed {body.high_watermark}, "
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import pytest
 
 from kvorum.broker.partition_leader import leader
-from kvorum.broker.partition_leader.isr_state import (
-    CommittedIsr,
-    IsrProposal,
-    PendingExpansion,
-    PendingShrink,
-)
 from kvorum.broker.partition_leader.leader import PartitionLeader
-from kvorum.controller import alter_partition, broker_registration
+from kvorum.broker.partition_leader.partition_state import (
+    CommittedPartitionState,
+    IsrProposal,
+    PendingExpandIsr,
+    PendingShrinkIsr,
+)
+from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
@@ -35,13 +35,13 @@ class Mistake:
 
 
 def _committed_isr_only(patch: pytest.MonkeyPatch) -> None:
-    def members(self: PendingExpansion) -> frozenset[int]:
+    def members(self: PendingExpandIsr) -> frozenset[int]:
         return self.committed.members
 
     def not_even_waiting(self: PartitionLeader, _: int) -> bool:
         return False
 
-    patch.setattr(PendingExpansion, "maximal", property(members))
+    patch.setattr(PendingExpandIsr, "maximal", property(members))
     raise_it = PartitionLeader._raise_high_watermark
 
     def without_those_who_join(self: PartitionLeader, now_ms: float) -> None:
@@ -53,10 +53,10 @@ def _committed_isr_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def _shrink_at_once(patch: pytest.MonkeyPatch) -> None:
-    def without(self: PendingShrink) -> frozenset[int]:
+    def without(self: PendingShrinkIsr) -> frozenset[int]:
         return self.committed.members - self.leaving
 
-    patch.setattr(PendingShrink, "maximal", property(without))
+    patch.setattr(PendingShrinkIsr, "maximal", property(without))
 
 
 def _no_broker_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def _never_give_up_a_change(patch: pytest.MonkeyPatch) -> None:
     ) -> bool:
         before = self.state
         told = lead(self, partition, log_end_offset=log_end_offset, now_ms=now_ms)
-        if not isinstance(before, CommittedIsr):
+        if not isinstance(before, CommittedPartitionState):
             self.state = before
         return told
 

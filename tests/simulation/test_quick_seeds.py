@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.run import run_seed
 
@@ -49,7 +50,7 @@ def test_a_world_repeats_itself_in_another_process(seed: int) -> None:
 def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
     """A property that nothing exercises would hold whatever happens."""
     checks: Counter[str] = Counter()
-    faults: Counter[str] = Counter()
+    faults: Counter[FaultKind] = Counter()
     for seed in range(20, 28):
         result = run_seed(seed, duration_ms=60_000)
         checks.update(result.checks)

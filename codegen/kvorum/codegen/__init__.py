@@ -1,1 +1,1 @@
-"""Message schemas in, Python source out. Never imported at run time."""
+"""The generator of Python source from message schemas. Never imported at run time."""

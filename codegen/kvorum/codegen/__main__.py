@@ -13,7 +13,7 @@ from kvorum.codegen.sync import sync
 
 
 def main() -> int:
-    """Run one command; 0 ok, 1 it failed or the generated code is stale, 2 wrong usage."""
+    """Run one command; return 0 for success, 1 for a failure or stale code, 2 for wrong usage."""
     arguments = parser().parse_args()
     try:
         if arguments.command == "sync":
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def generate(schemas: Path, out: Path, *, is_check: bool) -> int:
-    """Write, or compare and say what differs."""
+    """Write the generated files, or compare them and print the differences."""
     files = generated_files(schemas)
     if not is_check:
         write(files, out)

@@ -1,4 +1,4 @@
-"""Just enough of Java's class file format to read the constants of an enum.
+"""The part of Java's class file format that contains the constants of an enum.
 
 Kafka's error codes are no schema but an enum in its jar. The static initialiser of an enum pushes
 the arguments of each constant's constructor in order, so reading its instructions gives the facts
@@ -27,7 +27,7 @@ _OPERAND_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class EnumConstant:
-    """A constant of an enum: its field's name, and the literals its constructor was given."""
+    """A constant of an enum: its field's name, and the literal arguments of its constructor."""
 
     name: str
     arguments: tuple[Constant, ...]
@@ -46,7 +46,7 @@ class ClassFile:
         self._read_pool(count)
 
     def enum_constants(self) -> list[EnumConstant]:
-        """Return the constants in order; stops where the initialiser goes on to other things."""
+        """Return the constants in order; stop at the first other statement of the initialiser."""
         found: list[EnumConstant] = []
         arguments: list[Constant] = []
         for opcode, operand in self._instructions(self._static_initialiser()):

@@ -1,4 +1,4 @@
-"""Write the tables of configuration keys from the facts that Kafka's own classes give.
+"""The generator of the tables of configuration keys, from the definitions in Kafka's classes.
 
 ``java -cp 'libs/*' tests/interop/java/ConfigDefinitions.java | python -m
 kvorum.codegen.config_tables server/kvorum/metadata/config_definitions`` rewrites the modules
@@ -43,7 +43,7 @@ class Row(TypedDict):
 
 
 class Facts(TypedDict):
-    """Everything the Java program prints."""
+    """The whole output of the Java program."""
 
     topic: list[Row]
     broker: list[Row]
@@ -55,19 +55,19 @@ class Facts(TypedDict):
 
 
 def words(value: Json) -> str:
-    """Write a list of words as the text of a tuple."""
+    """Return the source of a tuple of words."""
     assert isinstance(value, list | tuple)
     items = [quoted(str(word)) for word in value]
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def quoted(text: str | None) -> str:
-    """Write text as a literal in double quotes, or None."""
+    """Return the source of a text in double quotes, or None."""
     return "None" if text is None else json.dumps(text)
 
 
 def validator_text(validator: Sequence[Json] | None) -> str | None:
-    """Write the construction of our counterpart of one of Kafka's validators."""
+    """Return the source that constructs the counterpart of one of Kafka's validators."""
     if validator is None:
         return None
     match validator[0]:
@@ -85,7 +85,7 @@ def validator_text(validator: Sequence[Json] | None) -> str | None:
 
 
 def row_arguments(row: Row) -> Iterator[str]:
-    """Give the arguments of the call that constructs one key's definition."""
+    """Return the arguments of the call that constructs one key's definition."""
     yield quoted(row["name"])
     yield row["type"]
     yield quoted(row["default"])
@@ -100,7 +100,7 @@ def row_arguments(row: Row) -> Iterator[str]:
 
 
 def row_lines(row: Row) -> Iterator[str]:
-    """Write one key's definition, on one line where it fits."""
+    """Return the source of one key's definition, on one line if it fits."""
     arguments = list(row_arguments(row))
     line = f"    Key({', '.join(arguments)}),"
     if str(row["default"]).startswith("/tmp/"):  # noqa: S108 - this is the text we look for
@@ -119,7 +119,7 @@ def row_lines(row: Row) -> Iterator[str]:
 
 
 def module_text(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
-    """Write one module of tables."""
+    """Return the source of one module of tables."""
     body: list[str] = []
     for name, rows in tables.items():
         body += ["", f"{name}: tuple[Key, ...] = ("]
@@ -153,7 +153,7 @@ def module_text(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
 
 
 def synonyms_text(facts: Facts) -> str:
-    """Write the module that says which broker keys stand behind a topic's or a group's keys."""
+    """Return the source of the module that maps a topic's or a group's keys to broker keys."""
     lines = [
         MARK,
         '"""Broker keys that stand behind topic and group keys."""',
@@ -183,7 +183,7 @@ def synonyms_text(facts: Facts) -> str:
 
 
 def modules(facts: Facts) -> dict[str, str]:
-    """Write every generated module, by file name."""
+    """Return the source of every generated module, by file name."""
     return {
         "topic_rows.py": module_text("Topic keys of Kafka", {"TOPIC_ROWS": facts["topic"]}),
         "broker_rows.py": module_text("Broker keys of Kafka", {"BROKER_ROWS": facts["broker"]}),
@@ -200,7 +200,7 @@ def modules(facts: Facts) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the facts from standard input and rewrite the modules in the given folder."""
+    """Read the definitions from standard input, and rewrite the modules in the given folder."""
     facts: Facts = json.load(sys.stdin)
     for name, text in modules(facts).items():
         (Path(arguments[0]) / name).write_text(text)

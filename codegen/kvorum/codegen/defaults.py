@@ -1,4 +1,4 @@
-"""Defaults of fields as Python source."""
+"""The defaults of fields as Python source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fresh_default(message: MessageSpec, field: Field) -> str:
 
 
 def parameter(message: MessageSpec, field: Field) -> tuple[str, str]:
-    """Return the parameter of `__init__`, and what to store for it."""
+    """Return the parameter of `__init__`, and the expression to store for it."""
     name = snake_case(field.name)
     annotation = python_type(message, field)
     fresh = fresh_default(message, field)
@@ -72,7 +72,7 @@ def is_default(message: MessageSpec, field: Field, value: str) -> str:
 
 
 def _struct_differs(message: MessageSpec, field: Field, value: str) -> str:
-    """Compare field by field where the struct is flat: no object is made to compare with."""
+    """Return a comparison field by field for a flat struct, which needs no other object."""
     struct = message.struct(field.type.name)
     if any(inner.type.is_struct or inner.type.is_array for inner in struct.fields):
         return f"{value} != {class_name(message.name, field.type.name)}()"
@@ -83,7 +83,7 @@ def _struct_differs(message: MessageSpec, field: Field, value: str) -> str:
 
 
 def is_lazy(field: Field) -> bool:
-    """Tell whether a reader leaves the default of an absent field to be made when asked for.
+    """Return whether the default of an absent field is made at its first use, not by the reader.
 
     Structs in tagged sections are mostly absent, and making three of them for every partition of a
     Fetch response costs more than reading the partition.
@@ -97,6 +97,6 @@ def is_lazy(field: Field) -> bool:
 
 
 def slot_name(field: Field) -> str:
-    """Return the slot that holds a field: for a lazy one, what a property stands in front of."""
+    """Return the slot of a field; for a lazy field, the slot behind its property."""
     name = snake_case(field.name)
     return f"maybe_{name}" if is_lazy(field) else name

@@ -1,4 +1,4 @@
-"""The tables beside the messages: which APIs and records exist, and the error codes."""
+"""The emitter of the tables besides the messages: APIs, records, their keys, error codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kvorum.codegen.versions import VERSION_MAX
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodeFact:
-    """One error code of the protocol; `message` is what Kafka says where it knows no better."""
+    """One error code of the protocol; `message` is Kafka's default message."""
 
     name: str
     code: int
@@ -22,16 +22,15 @@ class ErrorCodeFact:
 
 
 def emit_api_table(specs: Sequence[MessageSpec], record_names: frozenset[str]) -> str:
-    """Return the module with one row an API and one a metadata record.
+    """Return the module with one row for each API and each metadata record.
 
-    `record_names` are the records of the cluster metadata log: other logs number theirs anew.
+    `record_names` are the records of the cluster metadata log: other logs have their own numbers.
     """
     lines = Lines()
     lines.add(MARK, '"""Every API and every metadata record, by key."""', "")
     lines.add("from __future__ import annotations", "")
-    requests = [spec for spec in specs if spec.kind == "request" and spec.versions]
     with lines.block("API_ROWS = ("):
-        for spec in sorted(requests, key=lambda spec: spec.api_key or 0):
+        for spec in _served_requests(specs):
             lines.add(f"{_api_row(spec)},")
     lines.add(")")
     records = [spec for spec in specs if spec.kind == "metadata" and spec.name in record_names]
@@ -45,6 +44,24 @@ def emit_api_table(specs: Sequence[MessageSpec], record_names: frozenset[str]) -
             lines.add(f'"{spec.name}": "{module_name(spec)}",')
     lines.add("}")
     return lines.text()
+
+
+def emit_api_keys(specs: Sequence[MessageSpec]) -> str:
+    """Return the module with the enum of API keys, by the names of Kafka's ApiKeys."""
+    lines = Lines()
+    lines.add(MARK, '"""The key of every API, by the name that Kafka\'s ApiKeys gives it."""', "")
+    lines.add("from __future__ import annotations", "", "from enum import IntEnum", "", "")
+    with lines.block("class ApiKey(IntEnum):"):
+        lines.add('"""The number that a request header names an API by."""', "")
+        for spec in _served_requests(specs):
+            lines.add(f"{module_name(spec).upper()} = {spec.api_key}")
+    return lines.text()
+
+
+def _served_requests(specs: Sequence[MessageSpec]) -> list[MessageSpec]:
+    """Return the requests that have a version, in the order of their keys."""
+    requests = [spec for spec in specs if spec.kind == "request" and spec.versions]
+    return sorted(requests, key=lambda spec: spec.api_key or 0)
 
 
 def _api_row(spec: MessageSpec) -> str:
@@ -86,7 +103,7 @@ def emit_error_codes(facts: Sequence[ErrorCodeFact]) -> str:
 
 
 def _wrapped(message: str, width: int = 80) -> list[str]:
-    """Cut a long text into adjacent literals."""
+    """Return a long text as adjacent literals."""
     words = message.split(" ")
     rows = [words[0]]
     for word in words[1:]:

@@ -1,4 +1,4 @@
-"""One module: the classes of its messages, their structs, and the straight code behind them."""
+"""The emitter of one module: the classes of its messages and structs, readers and writers."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _SHARED = (
     "UVARINT_1",
     "Write",
     "check_length",
+    "decode_with_replacement",
     "end_of_tag",
     "fail",
     "long_int32s",
@@ -70,7 +71,7 @@ def _head(specs: Sequence[MessageSpec], body: str, formats: Formats) -> str:
     names = " and ".join(spec.name for spec in specs)
     head.add(MARK)
     if "INT32" in body:
-        # Targets of a starred assignment have no type that pyright would know; mypy does.
+        # Pyright does not infer the targets of a starred assignment; mypy does.
         head.add("# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false")
     head.add(f'"""{names}, every version."""', "", "from __future__ import annotations", "")
     if _is_used("Iterable", body):
@@ -163,7 +164,7 @@ def _alias_target(name: str, alias: str) -> str:
 
 
 def _emit_field_table(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
-    """Emit what `kvorum.wire.json_form` and others need to know of the fields at run time."""
+    """Emit the facts about fields that `kvorum.wire.json_form` and others need at run time."""
     with lines.block("FIELDS = ("):
         for field in struct.fields:
             lines.add(f"{_field_entry(spec, field)},")
@@ -171,7 +172,7 @@ def _emit_field_table(spec: MessageSpec, struct: StructSpec, lines: Lines) -> No
 
 
 def _emit_lazy(spec: MessageSpec, field: Field, lines: Lines) -> None:
-    """Put a property before a field whose default is made when it is asked for."""
+    """Emit a property for a field whose default is made at its first use."""
     name, kind = snake_case(field.name), class_name(spec.name, field.type.name)
     slot = slot_name(field)
     lines.add("", "@property")

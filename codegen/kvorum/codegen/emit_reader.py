@@ -1,4 +1,4 @@
-"""Straight code that reads one struct in one span of versions."""
+"""The emitter of straight code that reads one struct in one span of versions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def _is_compact_int32s(each: FieldLayout) -> bool:
 
 
 class ReaderEmitter:
-    """Emits the reader of one layout.
+    """The emitter of one layout's reader.
 
-    A struct of an array is read by a function that loops itself: one call an array, not an element.
+    The structs of an array are read by a function with its own loop: one call per array, not per
+    element.
     """
 
     def __init__(self, layout: Layout, lines: Lines, formats: Formats) -> None:
@@ -35,7 +36,7 @@ class ReaderEmitter:
         self._is_byte_read = False
 
     def emit(self) -> None:
-        """Emit the reader, and apart from it the rare path through known tags."""
+        """Emit the reader, and in a separate function the rare path through known tags."""
         if self._layout.tagged:
             self._emit_tags()
         start = self._lines.count
@@ -106,7 +107,7 @@ class ReaderEmitter:
     # -- the byte after an array of numbers ----------------------------------------------------
 
     def _starts_with_byte(self, following: FieldLayout | None) -> bool:
-        """Tell whether the next thing on the wire is a compact length, or the count of tags."""
+        """Return whether a compact length or the count of tags comes next on the wire."""
         if following is None:
             return self._layout.is_flexible
         kind = following.field.type
@@ -114,7 +115,7 @@ class ReaderEmitter:
         return has_length and following.is_compact
 
     def _int32s_and_byte(self, each: FieldLayout, target: str) -> None:
-        """Read an array, then the byte behind it as the next n; empty and short ones quickly."""
+        """Emit code for an array and the byte behind it, as the next n; short arrays are fast."""
         self._length_byte()
         lines = self._lines
         with lines.block("if n == 1:"):
@@ -129,7 +130,7 @@ class ReaderEmitter:
         self._is_byte_read = True
 
     def _length_byte(self) -> None:
-        """Bring the first byte of a compact length into n."""
+        """Emit code that reads the first byte of a compact length into n."""
         self._next_byte()
         self._run.flush()
 
@@ -155,7 +156,7 @@ class ReaderEmitter:
             self._run.flush()
 
     def _blob(self, each: FieldLayout, target: str) -> None:
-        """Read a string, bytes or records."""
+        """Emit code that reads a string, bytes or records."""
         kind = each.field.type.name
         self._length(each, is_string=kind == "string")
         end = "pos + n - 1" if each.is_compact else "pos + n"
@@ -173,11 +174,18 @@ class ReaderEmitter:
         lines.add(f"end = {end}")
         with lines.block("if not pos <= end <= size:"):
             lines.add(f'check_length(end - pos, pos, size, what="{json_name(name)}")')
-        source = {"string": "data[pos:end].decode()", "records": "view[pos:end]"}
-        lines.add(f"{target} = {source.get(kind, 'data[pos:end]')}", "pos = end")
+        if kind == "string":
+            # A try block costs nothing unless an error is raised.
+            with lines.block("try:"):
+                lines.add(f"{target} = data[pos:end].decode()")
+            with lines.block("except UnicodeDecodeError:"):
+                lines.add(f"{target} = decode_with_replacement(data[pos:end])")
+        else:
+            lines.add(f"{target} = {'view' if kind == 'records' else 'data'}[pos:end]")
+        lines.add("pos = end")
 
     def _length(self, each: FieldLayout, *, is_string: bool) -> None:
-        """Read a length or count into n: one more than it for compact ones, 0 being null."""
+        """Emit code that reads a length or count into n; a compact one is one higher, 0 is null."""
         if each.is_compact:
             self._length_byte()
             function = "string_length" if is_string else "long_uvarint"
@@ -244,7 +252,7 @@ class ReaderEmitter:
             self._loop(each, target)
 
     def _bound(self, each: FieldLayout, bytes_min: int) -> None:
-        """Refuse a count whose elements cannot all fit in what is left."""
+        """Emit code that refuses a count whose elements cannot fit in the remaining bytes."""
         needed = f"n * {bytes_min}" if bytes_min > 1 else "n"
         with self._lines.block(f"if {needed} > size - pos:"):
             self._lines.add(
@@ -252,7 +260,7 @@ class ReaderEmitter:
             )
 
     def _loop(self, each: FieldLayout, target: str) -> None:
-        """Read strings, bytes and uuids one by one; elements are never null."""
+        """Emit code that reads strings, bytes and uuids one by one; elements are never null."""
         kind = each.field.type.name
         width = 16 if kind == "uuid" else self._length_width(each)
         self._bound(each, width)
@@ -313,7 +321,7 @@ class ReaderEmitter:
         self._lines.add("unknown: Tags = []", "previous = -1")
 
     def _charge(self, amount: str) -> None:
-        """Count what is about to be made against what the message may take in memory."""
+        """Emit code that counts new objects against the memory that the message may take."""
         with self._lines.block("if budget is not None:"):
             self._lines.add(f"budget.charge({amount}, pos)")
 

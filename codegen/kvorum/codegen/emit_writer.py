@@ -1,4 +1,4 @@
-"""Straight code that writes one struct in one span of versions."""
+"""The emitter of straight code that writes one struct in one span of versions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def writer_name(layout: Layout) -> str:
 
 
 def _known_present(each: FieldLayout) -> FieldLayout:
-    """Return the layout of a tagged field of which null was ruled out just before.
+    """Return the layout of a tagged field that is known not to be null.
 
-    A struct keeps the byte that says it is there.
+    A struct keeps the byte that marks it as present.
     """
     if not each.field.has_null_default or (
         each.field.type.is_struct and not each.field.type.is_array
@@ -31,7 +31,7 @@ def _known_present(each: FieldLayout) -> FieldLayout:
 
 
 class WriterEmitter:
-    """Emits the writer of one layout; structs of an array are written by one call an array."""
+    """The emitter of one layout's writer; one call writes all structs of an array."""
 
     def __init__(self, layout: Layout, lines: Lines, formats: Formats) -> None:
         self._layout = layout
@@ -100,12 +100,12 @@ class WriterEmitter:
             self._blob(each, value)
 
     def _check_uuid(self, value: str) -> None:
-        """Refuse a wrong length, which the struct module would cut or fill up without a word."""
+        """Emit code that refuses a wrong length, which `struct` would cut or pad silently."""
         with self._lines.block(f"if len({value}) != 16:"):
             self._lines.add(f"not_a_uuid({value})")
 
     def _blob(self, each: FieldLayout, value: str) -> None:
-        """Write a string, bytes or records: a length and the bytes."""
+        """Emit code that writes a string, bytes or records: a length and the bytes."""
         encode = ".encode()" if each.field.type.name == "string" else ""
         b = {"string": "text", "bytes": "raw"}.get(each.field.type.name, "blob")
         lines = self._lines
@@ -129,7 +129,7 @@ class WriterEmitter:
         lines.add(f"{self._run.write}({b})")
 
     def _length(self, each: FieldLayout, *, is_string: bool) -> None:
-        """Write n, and all that waited before it."""
+        """Emit code that writes n, preceded by all waiting values."""
         if each.is_compact:
             long_form = "long_string_length(n)" if is_string else "write_uvarint(n)"
             self._run.flush_with_length("n", long_form)
@@ -171,11 +171,11 @@ class WriterEmitter:
 
     @staticmethod
     def _list_name(each: FieldLayout) -> str:
-        """Return a local of its own for each array, so that type checkers can follow."""
+        """Return a separate local for each array, so that type checkers infer its type."""
         return f"{snake_case(each.field.name)}_list"
 
     def _int32_array(self, each: FieldLayout, value: str) -> None:
-        """Write the count and the numbers in one call, where they are few."""
+        """Emit one call that writes the count and the numbers, if they are few."""
         lines, write, a = self._lines, self._run.write, self._list_name(each)
         if not each.is_nullable:
             lines.add(f"{a} = {value}")
@@ -190,7 +190,7 @@ class WriterEmitter:
             self._int32s(each, a)
 
     def _int32s(self, each: FieldLayout, a: str) -> None:
-        """Write the numbers together with what waits before them."""
+        """Emit code that writes the numbers together with the values that wait before them."""
         lines, write = self._lines, self._run.write
         length, code = ("n + 1", "B") if each.is_compact else ("n", "i")
         zero = 'b"\\x01"' if each.is_compact else 'b"\\x00\\x00\\x00\\x00"'
@@ -232,13 +232,13 @@ class WriterEmitter:
                 lines.add(f"{write}({b})")
 
     def _ends_in_int32s(self, each: FieldLayout) -> bool:
-        """Tell whether the struct ends in a short array of numbers and no tag that is known."""
+        """Return whether the struct ends in a short array of numbers, without known tags."""
         kind = each.field.type
         is_int32s = kind.is_array and kind.name == "int32"
         return is_int32s and each.is_compact and not each.is_nullable and not self._layout.tagged
 
     def _int32s_and_no_tags(self, each: FieldLayout, value: str) -> None:
-        """Write the last array and the empty tagged section in one call."""
+        """Emit one call that writes the last array and the empty tagged section."""
         lines, write, a = self._lines, self._run.write, self._list_name(each)
         self._run.flush()
         lines.add(f"{a} = {value}")
@@ -275,7 +275,7 @@ class WriterEmitter:
             self._run.flush()
 
     def _tagged(self, each: FieldLayout) -> None:
-        """Gather one tagged field's payload, if it is not at its default."""
+        """Emit code that collects one tagged field's payload, unless it is at its default."""
         value = f"o.{slot_name(each.field)}"
         main, self._run = self._run, WriteRun(self._lines, self._formats, "put")
         differs = is_default(self._layout.message, each.field, value)

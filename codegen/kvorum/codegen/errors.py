@@ -1,7 +1,7 @@
-"""What can be wrong with a schema or a jar."""
+"""The errors of schemas and jars."""
 
 from __future__ import annotations
 
 
 class CodegenError(Exception):
-    """A schema, or a jar it was to be taken from, is not what it should be; one line."""
+    """A schema, or the jar that should contain it, is invalid; the text is one line."""

@@ -1,4 +1,4 @@
-"""All generated files, from all schemas; written, or compared with what is there."""
+"""The generation of all files from all schemas, to write them or to compare them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from kvorum.codegen.emit_catalog import emit_api_table, emit_error_codes
+from kvorum.codegen.emit_catalog import emit_api_keys, emit_api_table, emit_error_codes
 from kvorum.codegen.emit_module import emit_module
 from kvorum.codegen.model import MessageSpec
 from kvorum.codegen.naming import module_name
@@ -14,6 +14,7 @@ from kvorum.codegen.parse import read_schemas
 from kvorum.codegen.sync import ERROR_CODES_FILE, read_error_codes
 
 PACKAGE = Path("messages")
+API_KEYS = Path("api_keys.py")
 API_TABLE = Path("api_table.py")
 ERROR_CODES = Path("error_codes.py")
 
@@ -29,6 +30,7 @@ def generated_files(schemas: Path) -> dict[Path, str]:
     files[PACKAGE / "__init__.py"] = (
         '"""Every message of Kafka, one module an API or record; import what is needed."""\n'
     )
+    files[API_KEYS] = emit_api_keys(specs)
     files[API_TABLE] = emit_api_table(specs, _metadata_records(schemas))
     files[ERROR_CODES] = emit_error_codes(read_error_codes(schemas))
     return files
@@ -45,7 +47,7 @@ def _metadata_records(schemas: Path) -> frozenset[str]:
 
 
 def write(files: dict[Path, str], folder: Path) -> None:
-    """Write the files below `folder`, and remove messages that no schema has any more."""
+    """Write the files below `folder`, and remove modules of messages without a schema."""
     (folder / PACKAGE).mkdir(parents=True, exist_ok=True)
     for stale in (folder / PACKAGE).glob("*.py"):
         if stale.relative_to(folder) not in files:
@@ -55,7 +57,7 @@ def write(files: dict[Path, str], folder: Path) -> None:
 
 
 def differences(files: dict[Path, str], folder: Path) -> list[str]:
-    """Return what on disk is not what would be written."""
+    """Return the files on disk that differ from the generated ones."""
     found = [
         f"{path} differs"
         for path, text in files.items()

@@ -1,4 +1,4 @@
-"""A line buffer that keeps the indentation."""
+"""A line buffer that tracks the indentation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return len(self._lines)
 
     def drop_unused(self, name: str, since: int) -> None:
@@ -39,5 +39,5 @@ class Lines:
             del self._lines[since + lines.index(uses[0])]
 
     def text(self) -> str:
-        """Everything so far, ending in one newline."""
+        """Return the whole text, with one newline at its end."""
         return "\n".join(self._lines).rstrip("\n") + "\n"

@@ -1,4 +1,4 @@
-"""What a message schema says, as frozen values."""
+"""The model of a message schema, as frozen values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Field:
     is_ignorable: bool = False
     is_map_key: bool = False
     flexible: Versions = ALL
-    """Only RequestHeader's client id narrows this: it stays in the old encoding for ever."""
+    """Only RequestHeader's client id has fewer versions here: it never has the compact encoding."""
 
     def is_tagged(self, version: int) -> bool:
         """Whether the field stands in the tagged section at `version`."""
@@ -69,11 +69,6 @@ class StructSpec:
     name: str
     versions: Versions
     fields: tuple[Field, ...]
-
-    @property
-    def has_map_key(self) -> bool:
-        """Whether arrays of this struct are keyed."""
-        return any(field.is_map_key for field in self.fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Kafka's names to Python's."""
+"""The conversion of Kafka's names to Python's."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake_case(name: str) -> str:
-    """Turn `LeaderEpoch` into `leader_epoch`."""
+    """Return `leader_epoch` for `LeaderEpoch`."""
     found = _WORD.sub("_", name).lower()
     return f"{found}_" if keyword.iskeyword(found) else found
 
 
 def json_name(name: str) -> str:
-    """Return the name in Kafka's JSON form and its messages: the first letter lowered."""
+    """Return the name in Kafka's JSON form and its messages: the first letter in lower case."""
     return name[:1].lower() + name[1:]
 
 
@@ -27,7 +27,7 @@ def class_name(message: str, struct: str) -> str:
 
 
 def module_name(spec: MessageSpec) -> str:
-    """Name the module: request and response share one, others have their own."""
+    """Return the name of the module: request and response share one."""
     name = spec.name
     if spec.kind in {"request", "response"}:
         name = name.removesuffix("Request").removesuffix("Response")

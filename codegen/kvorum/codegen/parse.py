@@ -1,4 +1,4 @@
-"""A schema file's JSON to the frozen model, with the grammar's rules checked."""
+"""The parser of schema files: from JSON to the frozen model, with the grammar's rules checked."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def parse_field(source: JsonObject, within: Versions) -> Field:
 
 
 def parse_type(source: str) -> FieldType:
-    """Return the type that its text names."""
+    """Return the type that a text names."""
     name = source.removeprefix("[]")
     if name.startswith("[]"):
         raise CodegenError(f"arrays of arrays do not exist: {source}")
@@ -148,7 +148,7 @@ def parse_type(source: str) -> FieldType:
 
 
 def parse_default(kind: FieldType, source: Json) -> tuple[Scalar, bool]:
-    """Return a field's default as Python has it, and whether the schema says null."""
+    """Return a field's default as a Python value, and whether it is null in the schema."""
     if source is None or source == "":
         return _implied_default(kind), False
     if source == "null":

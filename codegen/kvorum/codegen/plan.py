@@ -1,4 +1,4 @@
-"""Which versions of a struct have the same layout: each such span gets its own straight code."""
+"""The layouts of a struct: each span of versions with the same layout gets its own code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VALUE_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
-    """How one field stands in one span of versions."""
+    """The layout of one field in one span of versions."""
 
     field: Field
     is_present: bool
@@ -39,7 +39,7 @@ class FieldLayout:
 
 @dataclass(frozen=True)
 class Layout:
-    """One struct in one span of versions, all of whose bytes are laid out alike."""
+    """The layout of one struct in one span of versions."""
 
     message: MessageSpec
     struct: StructSpec
@@ -68,18 +68,18 @@ class Layout:
 
     @property
     def plain(self) -> list[FieldLayout]:
-        """What stands before the tagged section, in order."""
+        """The fields before the tagged section, in order."""
         return [each for each in self.fields if each.is_present and not each.is_tagged]
 
     @property
     def tagged(self) -> list[FieldLayout]:
-        """What may stand in the tagged section, by tag."""
+        """The fields of the tagged section, by tag."""
         found = [each for each in self.fields if each.is_present and each.is_tagged]
         return sorted(found, key=lambda each: each.field.tag or 0)
 
     @property
     def absent(self) -> list[FieldLayout]:
-        """What this span does not carry at all."""
+        """The fields that this span does not contain."""
         return [each for each in self.fields if not each.is_present]
 
     def of_struct(self, name: str) -> Layout:
@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def bytes_min(self) -> int:
-        """The fewest bytes that the struct can take; bounds how many fit in what is left."""
+        """The minimum size of the struct in bytes; it limits how many fit in the rest."""
         return sum(self._bytes_min(each) for each in self.plain) + self.is_flexible
 
     def _bytes_min(self, each: FieldLayout) -> int:
@@ -107,13 +107,13 @@ class Layout:
 
     @property
     def memory_bytes(self) -> int:
-        """What one such struct takes in a list, apart from the elements of its own lists."""
+        """The memory of one such struct in a list, without the elements of its own lists."""
         slots = 8 * (len(self.fields) + 1)
         return LIST_SLOT_BYTES + OBJECT_BYTES + slots + sum(map(self._memory_bytes, self.plain))
 
     @property
     def tagged_memory_bytes(self) -> int:
-        """What the known tags take at most."""
+        """The maximum memory of the known tags."""
         return sum(map(self._memory_bytes, self.tagged))
 
     def _memory_bytes(self, each: FieldLayout) -> int:

@@ -61,7 +61,7 @@ class ReadRun:
         self._width += width
 
     def flush(self) -> None:
-        """Emit the one call that reads all that waits."""
+        """Emit the one call that reads all waiting values."""
         if not self._codes:
             return
         if self._codes == ["B"]:
@@ -95,11 +95,11 @@ class WriteRun:
         self._codes.append("x")
 
     def waiting(self) -> tuple[list[str], list[str]]:
-        """Return what waits, to be restored for the other arm of a condition."""
+        """Return the waiting values, to be restored for the other arm of a condition."""
         return list(self._codes), list(self._values)
 
     def restore(self, codes: list[str], values: list[str]) -> None:
-        """Let wait again what `waiting` gave."""
+        """Restore the values that `waiting` returned."""
         self._codes, self._values = codes, values
 
     @property
@@ -108,12 +108,12 @@ class WriteRun:
         return not self._codes
 
     def call_with_int32s(self, count_code: str, count: str, numbers: str) -> str:
-        """Return the call that makes all that waits, a count and at most 16 numbers."""
+        """Return the call that packs the waiting values, a count and at most 16 numbers."""
         packs = self._formats.array_writers("".join(self._codes) + count_code)
         return f"{packs}[n]({', '.join([*self._values, count])}, *{numbers})"
 
     def flush(self) -> None:
-        """Emit the one call that writes all that waits."""
+        """Emit the one call that writes all waiting values."""
         if not self._codes:
             return
         if self._codes == ["x"]:
@@ -123,7 +123,7 @@ class WriteRun:
         self._codes, self._values = [], []
 
     def flush_with_length(self, value: str, long_form: str) -> None:
-        """Emit what waits followed by the varint `value`, in one call where that is one byte."""
+        """Emit the waiting values and the varint `value`, in one call if that is one byte."""
         lines = self._lines
         if not self._codes:
             lines.add(f"{self.write}(UVARINT_1[{value}] if {value} < 128 else {long_form})")

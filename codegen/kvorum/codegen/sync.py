@@ -1,7 +1,7 @@
-"""Take the facts of the protocol out of Kafka's published jars.
+"""The extraction of the protocol's facts from Kafka's published jars.
 
-Kafka ships its message files inside its jars. What is kept of them is what a codec needs; comments,
-descriptions and licence headers stay behind.
+Kafka ships its message files inside its jars. Only the facts that a codec needs are kept; comments,
+descriptions and licence headers are removed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTA
 
 
 def sync(jars: Iterable[Path], folder: Path) -> int:
-    """Write one file a message into `folder`, replacing what is there; return how many."""
+    """Write one file per message into `folder`, replacing its content; return their number."""
     schemas: dict[str, JsonObject] = {}
     codes: list[ErrorCodeFact] = []
     for jar in jars:
@@ -56,7 +56,7 @@ def _schemas(archive: zipfile.ZipFile) -> list[tuple[str, JsonObject]]:
         if _SCHEMA_FILE.match(entry):
             source = dict(as_object(json.loads(without_comments(archive.read(entry).decode()))))
             if entry.startswith(_METADATA_LOG):
-                # Other logs number their records anew, so the log is part of a record's identity.
+                # Other logs have their own record numbers: the log is part of a record's identity.
                 source["log"] = "cluster-metadata"
             facts = message_facts(source)
             parse_message(facts)
@@ -65,7 +65,7 @@ def _schemas(archive: zipfile.ZipFile) -> list[tuple[str, JsonObject]]:
 
 
 def without_comments(source: str) -> str:
-    """Blank out comments, but not what looks like one inside a string."""
+    """Return the text with blanks for comments, except inside a string."""
     return _STRING_OR_COMMENT.sub(
         lambda match: match[0] if match[0].startswith('"') else "", source
     )

@@ -1,1 +1,1 @@
-"""The broker role: its life towards the controller, and its answers from the image."""
+"""The broker role: its lifecycle towards the controller, and its responses from the image."""

@@ -1,12 +1,12 @@
-"""A broker's life as its controller sees it: registered, caught up, unfenced, stopped (KIP-631).
+"""The lifecycle of a broker at its controller: registered, caught up, unfenced, stopped (KIP-631).
 
-Pure: `due` says what to send now, the `on_…` verbs take in what came of it, and `next_due_ms` says
-when to ask again. At most one request is under way at a time.
+Pure: `due` returns the request to send now, the `on_…` methods handle its outcome, and
+`next_due_ms` is the time of the next call of `due`. At most one request is in flight at a time.
 
 ::
 
     NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
-                      registered,  caught up,  unfenced,             told to stop
+                      registered,  caught up,  unfenced,             asked to stop
                       (stopped before it ran: straight to SHUTTING_DOWN)
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.metadata import directory_ids
-from kvorum.metadata.cluster_image import Endpoint
+from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_features
 from kvorum.metadata.features import VersionRange
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -29,14 +29,14 @@ from kvorum.wire.messages.broker_registration import (
 )
 
 STARTING_INTERVAL_MS = 10
-"""Between heartbeats of a broker that has yet to catch up."""
+"""The time between heartbeats of a broker that has yet to catch up."""
 FIRST_SHUTDOWN_INTERVAL_MS = 50
-"""To the second heartbeat of a broker that wants to stop."""
+"""The time to the second heartbeat of a broker in controlled shutdown."""
 
 
 @unique
 class BrokerState(IntEnum):
-    """Where a broker stands; the numbers are those of Kafka's BrokerState metric."""
+    """States of a broker; the numbers are those of Kafka's BrokerState metric."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -48,7 +48,7 @@ class BrokerState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIdentity:
-    """What a broker registers as."""
+    """The contents of a broker's registration."""
 
     node_id: int
     cluster_id: str
@@ -62,10 +62,10 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class LocalView:
-    """What the broker knows when it sends a heartbeat.
+    """The broker's own state at the time of a heartbeat.
 
-    `metadata_offset` is the highest offset it has taken in; `cordoned_directories` None where the
-    cluster's metadata.version has no place for them.
+    `metadata_offset` is the highest offset that the broker has replayed; `cordoned_directories` is
+    None where the cluster's metadata.version does not support them.
     """
 
     metadata_offset: int
@@ -73,7 +73,7 @@ class LocalView:
 
 
 class BrokerLifecycle:
-    """One incarnation of a broker."""
+    """The lifecycle of one incarnation of a broker."""
 
     def __init__(
         self, identity: BrokerIdentity, *, heartbeat_interval_ms: int, now_ms: float
@@ -83,13 +83,13 @@ class BrokerLifecycle:
         self.epoch = -1
         self.is_registered = False
         self.next_due_ms: float | None = now_ms
-        """When `due` has something to send; None while a request is under way, or after the end."""
+        """The time of the next request; None while one is in flight, and after the end."""
         self._interval_ms = heartbeat_interval_ms
         self._is_caught_up = False
         self._has_asked_to_stop = False
 
     def due(self, view: LocalView) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
-        """Return the request to send at `next_due_ms`; one of the `on_…` verbs must follow."""
+        """Return the request to send at `next_due_ms`; a call of an `on_…` method must follow."""
         self.next_due_ms = None
         if not self.is_registered:
             return self._registration()
@@ -107,7 +107,7 @@ class BrokerLifecycle:
         )
 
     def on_registration(self, response: BrokerRegistrationResponse, now_ms: float) -> None:
-        """Take in the answer to a registration."""
+        """Handle the response to a registration."""
         if response.error_code != ErrorCode.NONE:
             self.on_failure(now_ms)
             return
@@ -116,7 +116,7 @@ class BrokerLifecycle:
         self._schedule(now_ms)
 
     def on_heartbeat(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
-        """Take in the answer to a heartbeat, and move on where it says so."""
+        """Handle the response to a heartbeat, and move to the state that it allows."""
         if response.error_code != ErrorCode.NONE:
             self.on_failure(now_ms)
             return
@@ -127,22 +127,22 @@ class BrokerLifecycle:
                 self.state = BrokerState.RUNNING
                 self._schedule(now_ms + self._interval_ms)
             case BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-                self._after_asking_to_stop(response, now_ms)
+                self._after_shutdown_request(response, now_ms)
             case _:
                 self._schedule(now_ms + self._interval_ms)
 
     def on_failure(self, now_ms: float) -> None:
-        """Note that a request got no answer, or an error: try again an interval later."""
+        """Handle a request without a response, or with an error: retry an interval later."""
         self._schedule(now_ms + self._interval_ms)
 
     def register_again(self, now_ms: float) -> None:
-        """Send the registration once more, because the log does not have all of it."""
+        """Register again, because the log does not contain the whole registration."""
         self.is_registered = False
         if self.next_due_ms is not None:
             self._schedule(now_ms)
 
     def begin_shutdown(self, now_ms: float) -> None:
-        """Ask the controller for leave to stop; a broker that does not run stops at once."""
+        """Begin a controlled shutdown; a broker that is not running stops at once."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return
         if self.state is not BrokerState.RUNNING:
@@ -153,7 +153,7 @@ class BrokerLifecycle:
             self._schedule(now_ms)
 
     def end(self) -> None:
-        """Stop without asking any more."""
+        """Stop at once, without any further request."""
         self.state = BrokerState.SHUTTING_DOWN
         self.next_due_ms = None
 
@@ -165,13 +165,13 @@ class BrokerLifecycle:
         else:
             self._schedule(now_ms + STARTING_INTERVAL_MS)
 
-    def _after_asking_to_stop(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
+    def _after_shutdown_request(self, response: BrokerHeartbeatResponse, now_ms: float) -> None:
         if response.should_shut_down:
             self.end()
         elif self._has_asked_to_stop:
             self._schedule(now_ms + self._interval_ms)
         else:
-            # The heartbeat before may have left before the wish to stop: ask soon.
+            # The previous heartbeat may have been sent before the shutdown began: ask again soon.
             self._has_asked_to_stop = True
             self._schedule(now_ms + FIRST_SHUTDOWN_INTERVAL_MS)
 
@@ -185,21 +185,10 @@ class BrokerLifecycle:
             broker_id=identity.node_id,
             cluster_id=identity.cluster_id,
             incarnation_id=identity.incarnation_id,
-            listeners=[
-                BrokerRegistrationRequestListener(
-                    name=endpoint.listener,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    security_protocol=endpoint.security_protocol,
-                )
-                for endpoint in identity.listeners
-            ],
-            features=[
-                BrokerRegistrationRequestFeature(
-                    name=name, min_supported_version=range_.min, max_supported_version=range_.max
-                )
-                for name, range_ in identity.supported_features.items()
-            ],
+            listeners=write_endpoints(identity.listeners, BrokerRegistrationRequestListener),
+            features=write_features(
+                identity.supported_features.items(), BrokerRegistrationRequestFeature
+            ),
             rack=identity.rack,
             log_dirs=sorted(identity.directory_ids, key=directory_ids.in_kafka_order),
             previous_broker_epoch=identity.previous_epoch,

@@ -1,8 +1,9 @@
 """The ``kvorum`` command: one module for each of its commands.
 
 A command's module has NAME, HELP, `configure(parser)` and `run(arguments) -> int`. Exit codes: 0
-all went well, 1 the operation failed, 2 wrong usage. An error is one line on stderr that says what,
-where and what to do; ``--debug`` adds the traceback.
+success, 1 the operation failed, 2 wrong usage, 141 the reader of the output closed it before the
+end. An error is one line on stderr with the problem, its place and advice; ``--debug`` adds the
+traceback.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import sys
 import traceback
 from collections.abc import Sequence
 from typing import Final, Protocol, cast
+
+from kvorum.cli.broken_pipe import READER_GONE, flush_output, silence_output
+from kvorum.node.version import VERSION
 
 OK: Final = 0
 FAILED: Final = 1
@@ -30,7 +34,7 @@ COMMANDS: Final = {
 
 
 class Command(Protocol):
-    """What a command's module offers."""
+    """The module of a command."""
 
     NAME: str
     HELP: str
@@ -40,21 +44,28 @@ class Command(Protocol):
         ...
 
     def run(self, args: argparse.Namespace, /) -> int:
-        """Do it and return the exit code."""
+        """Run the command and return the exit code."""
         ...
 
 
-class OperationError(Exception):
-    """A command cannot do what it was asked for; the text is one line."""
-
-
 class UsageError(Exception):
-    """A command was given arguments that make no sense; the text is one line."""
+    """The arguments of a command are invalid; the text is one line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        flush_output()
+    except BrokenPipeError:
+        if not silence_output():
+            raise
+        return READER_GONE
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run one command line; raise BrokenPipeError if the reader of its output has closed it."""
     try:
         parsed = _parser(arguments).parse_args(arguments)
     except SystemExit as error:
@@ -66,16 +77,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(name, error, WRONG_USAGE, is_debugging=parsed.debug)
     except KeyboardInterrupt as error:
         return _complain(name, error or "interrupted", FAILED, is_debugging=parsed.debug)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
+    except BrokenPipeError as error:
+        if silence_output():
+            return READER_GONE
+        return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
+    except Exception as error:  # noqa: BLE001 - any error becomes one line
         return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; of the commands, only the one that is asked for is complete."""
+    """Return the parser; only the requested command has its arguments."""
     parser = argparse.ArgumentParser(
         prog="kvorum", description="Apache Kafka's metadata quorum (KRaft) in Python."
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"kvorum {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     asked = next((word for word in arguments if not word.startswith("-")), None)
     for name in COMMANDS:
@@ -93,7 +109,7 @@ def _load(name: str) -> Command:
 
 
 def _told(error: Exception) -> str:
-    """Return an error in one line; one that nobody foresaw says what it is."""
+    """Return an error as one line; an unexpected one includes its type."""
     text = " ".join(str(error).split())
     if type(error).__module__.startswith("kvorum."):
         return text

@@ -1,4 +1,4 @@
-"""``kvorum dev``: a cluster in one process, for trying things out."""
+"""``kvorum dev``: run a cluster in one process, for trying things out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,33 +29,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--controllers",
         type=int,
         metavar="N",
-        help=f"how many controllers (default: as in --data DIR, else {CONTROLLERS_DEFAULT})",
+        help=f"number of controllers (default: as in --data DIR, else {CONTROLLERS_DEFAULT})",
     )
     parser.add_argument(
         "--brokers",
         type=int,
         metavar="N",
-        help=f"how many brokers (default: as in --data DIR, else {BROKERS_DEFAULT}); "
+        help=f"number of brokers (default: as in --data DIR, else {BROKERS_DEFAULT}); "
         "1 controller and 1 broker are one combined node",
     )
     parser.add_argument(
         "--port",
         type=int,
         metavar="P",
-        help=f"where the broker listens (default: {PORT_DEFAULT}, 0: any free port)",
+        help=f"port of the first broker (default: {PORT_DEFAULT}, 0: any free port)",
     )
     parser.add_argument(
         "--data", metavar="DIR", help="keep the data here (default: removed at the end)"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print one line of JSON once it answers, nothing else"
+        "--json", action="store_true", help="print one line of JSON once it is ready, nothing else"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the cluster until Ctrl-C or SIGTERM; 0 then."""
-    # Imported here: `kvorum --help` needs nothing of it.
-    from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only by who runs it
+    """Run the cluster until Ctrl-C or SIGTERM, and return 0."""
+    # Imported here to keep `kvorum --help` fast.
+    from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only when it runs
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
             cluster = EmbeddedCluster(folder, size=size, broker_port=port)
 
             async def report() -> None:
-                await _report(cluster, as_json=args.json, is_kept=is_kept)
+                # The cluster serves its clients, also where nobody reads where it is found.
+                with suppress(BrokenPipeError):
+                    await _report(cluster, as_json=args.json, is_kept=is_kept)
 
             await run_until_stopped(cluster, when_started=report)
 
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:
-    """Return the size asked for, completed from the data that is there."""
+    """Return the requested size, completed from existing data."""
     from kvorum.node.embedded.cluster import check_size  # noqa: PLC0415 - as in `run`
     from kvorum.node.embedded.node import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
 
@@ -105,7 +107,7 @@ def _folder(given: str | None, cleaning: ExitStack) -> Path:
 
 
 def _broker_port(given: int | None, folder: Path) -> int | None:
-    """Return the port asked for, None for the one that the kept data was used with before."""
+    """Return the requested port; None stands for the port that existing data was used with."""
     from kvorum.node.embedded.node import size_of  # noqa: PLC0415 - as in `run`
 
     if given is not None:

@@ -1,4 +1,4 @@
-"""The live status below ``kvorum dev``, where it runs in a terminal."""
+"""The live status line of ``kvorum dev`` in a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERVAL_SECONDS = 0.5
 
 
 async def show_status(cluster: EmbeddedCluster) -> None:
-    """Show how the cluster is, twice a second, until cancelled."""
+    """Show the cluster's status twice a second, until cancelled."""
     started = time.monotonic()
     with Live(console=Console(), auto_refresh=False, transient=True) as live:
         while True:
@@ -25,19 +25,20 @@ async def show_status(cluster: EmbeddedCluster) -> None:
 
 
 def status_line(cluster: EmbeddedCluster, *, uptime_seconds: float) -> Text:
-    """Return one line about the cluster, as its leader, or else any node, knows it."""
+    """Return one line about the cluster, from its leader or, without a leader, from any node."""
     nodes = cluster.nodes
     leader_id = cluster.leader_id
-    core = nodes[min(nodes) if leader_id is None else leader_id].node.core
-    image = core.loader.published
+    shared = nodes[min(nodes) if leader_id is None else leader_id].node.shared_server
+    image = shared.loader.published
     partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
-    connections = sum(embedded.node.core.limits.total for embedded in nodes.values())
+    connections = sum(embedded.node.shared_server.limits.total for embedded in nodes.values())
     controllers = sum(embedded.place.is_controller for embedded in nodes.values())
     minutes, seconds = divmod(int(uptime_seconds), 60)
     leader = "none" if leader_id is None else str(leader_id)
     return Text(
-        f"up {minutes}:{seconds:02}   leader {leader} of {controllers}, epoch {core.raft.epoch}   "
-        f"log end {core.raft.log_end_offset}   topics {len(image.topics.by_id)}, "
+        f"up {minutes}:{seconds:02}   leader {leader} of {controllers}, "
+        f"epoch {shared.raft.epoch}   "
+        f"log end {shared.raft.log_end_offset}   topics {len(image.topics.by_id)}, "
         f"partitions {partitions}   connections {connections}",
         style="dim",
     )

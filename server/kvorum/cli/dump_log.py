@@ -1,9 +1,8 @@
-"""``kvorum dump-log``: the contents of log files as text, as kafka-dump-log prints them."""
+"""``kvorum dump-log``: print the contents of log files as kafka-dump-log does."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from kvorum.cli.dump.coordinator_records import MissingKeyError
@@ -34,15 +33,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_file(name: str, options: DumpOptions, complaints: Complaints) -> bool:
-    """Print one file; say in one line why it cannot be read and return False."""
+    """Print one file; if it cannot be read, print one line on stderr and return False."""
     try:
         for line in file_lines(name, options, complaints):
             sys.stdout.write(line)
             sys.stdout.write("\n")
     except BrokenPipeError:
-        # Whoever read us, such as `head`, has seen enough; nothing is left to be flushed there.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - kept to the end
-        return False
+        # The reader of the output has gone, which is no fault of the file.
+        raise
     except OSError as error:
         print(f"Cannot read {error.filename or name}: {error.strerror}", file=sys.stderr)
         return False

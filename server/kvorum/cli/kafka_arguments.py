@@ -1,4 +1,4 @@
-"""Command lines read as Kafka's tools read them: their complaints, and their exit codes."""
+"""Command lines parsed as Kafka's tools parse them, with their messages and exit codes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _AMBIGUOUS = re.compile(r"ambiguous option: (?P<word>\S+) could match (?P<option
 
 
 class UsageError(Exception):
-    """The command line is wrong; the usage has been printed already."""
+    """A wrong command line; the usage has been printed already."""
 
 
 class KafkaStyleParser(argparse.ArgumentParser):
-    """Reports wrong usage the way Kafka's tools do: one complaint, and never exit code 2."""
+    """A parser that reports wrong usage as Kafka's tools do: one message, and never exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the complaint, and raise UsageError."""
+        """Print the usage and the message, and raise UsageError."""
         self.print_usage(sys.stderr)
-        # A complaint is the whole tool's, also one about a sub-command's arguments.
+        # The message names the whole tool, also for the arguments of a sub-command.
         program = " ".join(self.prog.split()[:2])
-        sys.stderr.write(f"{program}: error: {_as_kafka_says(message)}\n")
+        sys.stderr.write(f"{program}: error: {_kafka_message(message)}\n")
         raise UsageError
 
 
-def _as_kafka_says(message: str) -> str:
+def _kafka_message(message: str) -> str:
     if (required := _REQUIRED.match(message)) is not None:
         if required["first"] == "command":
             return "too few arguments"
@@ -38,7 +38,7 @@ def _as_kafka_says(message: str) -> str:
     if (unreadable := _UNREADABLE.match(message)) is not None:
         return f"Could not read arguments from file {unreadable['file']}"
     if message.startswith("unrecognized arguments: "):
-        return f"unrecognized arguments: '{_not_recognized(message.partition(': ')[2])}'"
+        return f"unrecognized arguments: '{_unrecognized(message.partition(': ')[2])}'"
     if (choices := _CHOICES.search(message)) is not None:
         names = ", ".join(f"'{name.strip(chr(39))}'" for name in choices["choices"].split(", "))
         complaint = message[: choices.start()].partition(": ")[2]
@@ -49,8 +49,8 @@ def _as_kafka_says(message: str) -> str:
     return message
 
 
-def _not_recognized(words: str) -> str:
-    """Return of the words that are left over what Kafka's tools name: an option stands alone."""
+def _unrecognized(words: str) -> str:
+    """Return those leftover words that Kafka's tools print: only the option if one comes first."""
     first = words.partition(" ")[0]
     return first if len(first) > 1 and first.startswith("-") else words
 
@@ -58,16 +58,16 @@ def _not_recognized(words: str) -> str:
 def with_whole_command(
     arguments: Sequence[str], commands: Collection[str], *, options_with_value: Collection[str] = ()
 ) -> list[str]:
-    """Return the arguments with a shortened sub-command spelt out, where only one begins so.
+    """Return the arguments with an abbreviated sub-command completed, where only one matches.
 
-    `options_with_value` are the options that may stand before the sub-command.
+    `options_with_value` are the options with a value that may precede the sub-command.
     """
     words = list(arguments)
     index = _command_index(words, options_with_value)
     if index < len(words) and words[index]:
-        meant = [name for name in commands if name.startswith(words[index])]
-        if len(meant) == 1:
-            words[index] = meant[0]
+        matching = [name for name in commands if name.startswith(words[index])]
+        if len(matching) == 1:
+            words[index] = matching[0]
     return words
 
 
@@ -77,9 +77,10 @@ def check_command_options(
     *,
     options_with_value: Collection[str],
 ) -> None:
-    """Complain of what a sub-command does not know, before what is missing in front of it.
+    """Report unknown arguments of a sub-command before missing arguments in front of it.
 
-    Kafka's tools come to the sub-command's arguments first. `words` are with the whole sub-command.
+    Kafka's tools check the arguments of the sub-command first. `words` contain the complete name of
+    the sub-command.
     """
     index = _command_index(words, options_with_value)
     parser = parsers.get(words[index]) if index < len(words) else None
@@ -90,7 +91,7 @@ def check_command_options(
 
 
 def _command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:
-    """Return where the sub-command stands, behind options and their values."""
+    """Return the index of the sub-command, which comes after options and their values."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
         takes_next = any(option.startswith(words[index]) for option in options_with_value)

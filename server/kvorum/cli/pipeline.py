@@ -32,14 +32,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--master", default="local[*]", help="Spark's master (default: all cores of this machine)"
     )
     parser.add_argument(
+        "--driver-host",
+        metavar="HOST",
+        help="how executors on other machines reach this one (default: Spark finds out; with a "
+        "local master nothing outside this machine reaches it)",
+    )
+    parser.add_argument(
         "--driver-memory", default="1g", metavar="SIZE", help="the driver's heap (default: 1g)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; 0 when the tables are written, 1 with one line on stderr when they are not."""
+    """Run the job; return 0 if the tables are written, else print an error and return 1."""
     try:
-        # What is wrong with the path is found before Spark is started, which takes seconds.
+        # A wrong path is reported before Spark starts, which takes seconds.
         current_files(find_files(args.input))
     except SparkSliceError as error:
         return _fail(str(error))
@@ -51,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         return _fail(f"{error}: install kvorum with its extra 'spark', and Java (or 'java')")
     try:
-        spark = build_session(master=args.master, driver_memory=args.driver_memory)
+        spark = build_session(
+            master=args.master, driver_memory=args.driver_memory, driver_host=args.driver_host
+        )
     except PySparkException as error:
         return _fail(f"Spark does not start: {_first_line(str(error))}")
     try:
@@ -79,7 +87,7 @@ def _first_line(text: str) -> str:
 
 
 def _cause(text: str) -> str:
-    """Return the line of a Spark error that names our own: the rest is the way it took."""
+    """Return the line of a Spark error that names our own error; the rest is the stack trace."""
     for line in text.splitlines():
         _, found, reason = line.partition("Error: ")
         if found and line.startswith("kvorum."):

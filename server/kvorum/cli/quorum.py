@@ -23,12 +23,12 @@ from kvorum.storage.java_properties import load_java_properties
 
 NAME = "quorum"
 HELP = "describe the metadata quorum, add and remove its voters"
-_NO_OPTION_BEGINS_SO = "\0"
+_PREFIX_OF_NO_OPTION = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Take the command line as it is: it is read by kafka-metadata-quorum's own rules."""
-    parser.prefix_chars = _NO_OPTION_BEGINS_SO
+    """Accept the command line unparsed: kafka-metadata-quorum's rules for it differ from ours."""
+    parser.prefix_chars = _PREFIX_OF_NO_OPTION
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -38,13 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
-    """Run one command line: 0 when all is well, 1 for wrong usage, refusals and problems."""
+    """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
     try:
         _run_command(parse_arguments(arguments))
     except UsageError:
         return 1
     except SystemExit:
-        # argparse ends so once it has printed the help.
+        # argparse exits in this way after it has printed the help.
         return 0
     except AdminError as error:
         if is_debugging:
@@ -64,7 +64,7 @@ def _run_command(arguments: argparse.Namespace) -> None:
 
 
 def _properties(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what the command's file says, with the addresses of the command line."""
+    """Return the properties of --command-config, with the addresses of the command line."""
     properties: dict[str, str] = {}
     if arguments.command_config is not None:
         path = Path(arguments.command_config)
@@ -86,7 +86,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, in the order of Kafka's tool."""
+    """Refuse conflicting options, in the order of Kafka's tool."""
     if arguments.command == "describe":
         if arguments.status and arguments.replication:
             raise AdminError(

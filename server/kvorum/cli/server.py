@@ -22,21 +22,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="put a value over the file's; may be given often",
+        help="replace a value of the file; may be given several times",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the node until SIGTERM or SIGINT; 0 then."""
-    # Imported here: `kvorum --help` needs nothing of it.
-    from kvorum.node.config import (  # noqa: PLC0415 - loaded only by who runs it
+    """Run the node until SIGTERM or SIGINT, and return 0."""
+    # Imported here to keep `kvorum --help` fast.
+    from kvorum.node.config import (  # noqa: PLC0415 - loaded only when it runs
         LogFormat,
         NodeConfig,
         load_properties,
         parse_overrides,
     )
-    from kvorum.node.process import Node  # noqa: PLC0415 - loaded only by who runs it
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only by who runs it
+    from kvorum.node.kafka_raft_server import KafkaRaftServer  # noqa: PLC0415 - loaded only when it runs
+    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only when it runs
 
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
@@ -46,33 +46,33 @@ def run(args: argparse.Namespace) -> int:
     log_remarks(config)
 
     async def serve() -> None:
-        await run_until_stopped(Node(config))
+        await run_until_stopped(KafkaRaftServer(config))
 
     run_in_loop(serve())
     return 0
 
 
 def set_up_logging(level: int = logging.INFO) -> None:
-    """Have events logged on stderr, one line each."""
-    from kvorum.node.events.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only by who runs it
+    """Log events on stderr, one line each."""
+    from kvorum.node.events.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only when it runs
 
     logging.basicConfig(stream=sys.stderr, level=level, format=TEXT_FORMAT)
 
 
 def use_json_lines() -> None:
-    """Have the lines of the log written as JSON objects from now on."""
-    from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only by who runs it
+    """Write log lines as JSON objects from now on."""
+    from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only when it runs
 
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter())
 
 
 def log_remarks(config: NodeConfig) -> None:
-    """Say once what is odd about the configuration."""
+    """Log what is unusual about the configuration."""
     log = logging.getLogger(__name__)
     for warning in config.warnings:
         log.warning("%s", warning)
     if config.known_but_unused:
-        log.info("Not acted on by kvorum: %s", ", ".join(config.known_but_unused))
+        log.info("Keys without effect in kvorum: %s", ", ".join(config.known_but_unused))
     if config.unknown:
         log.warning("Unknown configuration keys: %s", ", ".join(config.unknown))

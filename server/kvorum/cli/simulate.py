@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the seeds; 1 where one failed, or did not repeat itself."""
+    """Run the seeds; return 1 if one failed, or had another trace when it was repeated."""
     first = secrets.randbelow(2**40) if arguments.seed is None else arguments.seed
     seeds = range(first, first + arguments.seeds)
     heard = _LOGGER.level
@@ -76,17 +76,17 @@ def _run(seeds: range, arguments: argparse.Namespace) -> int:
     problems = list(report.missing)
     problems += _repeat(digests, duration_ms)
     for problem in problems:
-        print(f"not as it should be: {problem}")
+        print(f"check failed: {problem}")
     return _FAILED if report.failures or problems else _OK
 
 
 def _hear_nothing() -> None:
-    """Let simulated nodes complain in silence: that their disks fail is what they are there for."""
+    """Silence the logs of simulated nodes: their errors are intended."""
     _LOGGER.setLevel(logging.CRITICAL + 1)
 
 
 def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:
-    """Run all seeds, tell of failures at once, and return the hash of each one's trace."""
+    """Run all seeds, report failures at once, and return the hash of each trace."""
     print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
     digests: dict[int, str] = {}
     told_at = time.monotonic()
@@ -102,7 +102,7 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
 
 
 def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult]:
-    """Yield what comes of each seed, in whatever order they end."""
+    """Yield the result of each seed, in the order of completion."""
     duration_ms, trace = arguments.duration * 1000, arguments.trace
     if len(seeds) == 1 or arguments.jobs == 1:
         for seed in seeds:
@@ -114,8 +114,12 @@ def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult
     context = get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, context, initializer=_hear_nothing) as pool:
         futures = [pool.submit(run_seed, seed, duration_ms=duration_ms) for seed in seeds]
-        for future in as_completed(futures):
-            yield future.result()
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            # After Ctrl-C, or when the reader closes the output, the remaining seeds are cancelled.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
@@ -135,7 +139,7 @@ def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
 
 
 def _repeat(digests: dict[int, str], duration_ms: int) -> Iterator[str]:
-    """Run one seed in a hundred again in another process; yield those that end otherwise."""
+    """Run one seed in a hundred again in another process; yield those with another trace."""
     for seed in sorted(digests)[::_SEEDS_PER_REPEAT]:
         again = _digest_elsewhere(seed, duration_ms)
         if again != digests[seed]:

@@ -24,7 +24,7 @@ HELP = "format and inspect the directories of a node"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Take the command line as it is: kafka-storage's own rules for it differ from ours."""
+    """Accept the command line unparsed: kafka-storage's own rules for it differ from ours."""
     parser.usage = f"kvorum storage {{{','.join(COMMANDS)}}} ..."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(
@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
-    """Run one command line: 0 when all is well, 1 for wrong usage, refusals and problems."""
+    """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
     try:
         return _run_command(parse_arguments(arguments))
     except UsageError:
         return 1
     except SystemExit:
-        # argparse ends so once it has printed the help.
+        # argparse exits in this way after it has printed the help.
         return 0
     except (ConfigError, FormatError, StorageError) as error:
         if is_debugging:

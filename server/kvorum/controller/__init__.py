@@ -1,1 +1,1 @@
-"""What the active controller decides: a request and an image in, records and an answer out."""
+"""The decisions of the active controller: from a request and an image to records and a response."""

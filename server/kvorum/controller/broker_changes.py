@@ -1,4 +1,4 @@
-"""The records by which a broker is fenced, unfenced, shut down or forgotten."""
+"""The records that fence, unfence, shut down or unregister a broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.leaderships import (
+from kvorum.controller.leader_and_isr_updates import (
     leader_and_isr_changes,
     partitions_in_directory,
     partitions_with_elr_member,
@@ -24,41 +24,24 @@ UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
-def fence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
-    """Yield the records of `fencing`."""
-    return records_of(fencing(rules, broker))
-
-
-def fencing(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
-    """Yield what fences `broker`: first it leaves every ISR, then it is marked."""
+def handle_broker_fenced(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
+    """Yield the records that fence `broker`: it leaves every ISR, then it is marked as fenced."""
     yield from leader_and_isr_changes(
         rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
     )
     yield _change(broker, fenced=FENCE), 0
 
 
-def unfence_broker(rules: ClusterRules, broker: BrokerRegistration) -> Iterator[RecordAndVersion]:
-    """Yield the records of `unfencing`."""
-    return records_of(unfencing(rules, broker))
-
-
-def unfencing(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
-    """Yield what unfences `broker`: first it is marked, then it may lead what nobody leads."""
+def handle_broker_unfenced(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
+    """Yield the records that unfence `broker` and elect it where a partition has no leader."""
     yield _change(broker, fenced=UNFENCE), 0
     yield from leader_and_isr_changes(
         rules, partitions_without_leader(rules.image), broker_to_add=broker.id
     )
 
 
-def begin_controlled_shutdown(
-    rules: ClusterRules, broker: BrokerRegistration
-) -> Iterator[RecordAndVersion]:
-    """Yield the records of `shutting_down`."""
-    return records_of(shutting_down(rules, broker))
-
-
 def shutting_down(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
-    """Yield what moves everything off `broker` before it stops."""
+    """Yield the records that move leaderships and ISR memberships off `broker` before it stops."""
     if not broker.is_in_controlled_shutdown:
         yield _change(broker, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN), 1
     yield from leader_and_isr_changes(
@@ -69,7 +52,7 @@ def shutting_down(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
 def unregister_broker(
     rules: ClusterRules, broker: BrokerRegistration
 ) -> Iterator[RecordAndVersion]:
-    """Yield what makes the cluster forget `broker`."""
+    """Yield the records that unregister `broker`: it leaves every ISR and ELR first."""
     for partitions in (
         partitions_with_isr_member(rules.image, broker.id),
         partitions_with_elr_member(rules.image, broker.id),
@@ -79,10 +62,10 @@ def unregister_broker(
 
 
 def end_incarnation(rules: ClusterRules, broker_id: int, *, is_clean: bool) -> Steps:
-    """Yield what an earlier incarnation of a broker leaves to clean up when a new one registers.
+    """Yield the changes due to a broker's earlier incarnation when a new one registers.
 
-    Under ELR a broker that did not shut down cleanly may have lost what it acknowledged, so it
-    is no eligible leader any more either.
+    A broker that did not shut down cleanly may have lost records that it acknowledged. With ELR on,
+    it is therefore removed from the eligible leaders as well.
     """
     in_sync = partitions_with_isr_member(rules.image, broker_id)
     if is_clean or not rules.image.features.is_elr_enabled:
@@ -92,17 +75,10 @@ def end_incarnation(rules: ClusterRules, broker_id: int, *, is_clean: bool) -> S
         yield from leader_and_isr_changes(rules, partitions, broker_with_unclean_shutdown=broker_id)
 
 
-def take_directories_offline(
-    rules: ClusterRules, broker: BrokerRegistration, offline: list[bytes]
-) -> Iterator[RecordAndVersion]:
-    """Yield the records of `losing_directories`."""
-    return records_of(losing_directories(rules, broker, offline))
-
-
-def losing_directories(
+def handle_directories_offline(
     rules: ClusterRules, broker: BrokerRegistration, offline: list[bytes]
 ) -> Steps:
-    """Yield what follows from log directories of `broker` that failed; unknown ones are ignored."""
+    """Yield the changes due to failed log directories of `broker`; unknown ones are ignored."""
     newly_offline = [directory for directory in broker.directories if directory in offline]
     if not newly_offline:
         return
@@ -117,7 +93,7 @@ def losing_directories(
 def cordon_directories(
     broker: BrokerRegistration, cordoned: list[bytes] | None
 ) -> Iterator[RecordAndVersion]:
-    """Yield the record that says which directories are cordoned, if that is news."""
+    """Yield the record of the cordoned directories, if they have changed."""
     known = broker.cordoned_directories
     if cordoned is None or (known is not None and set(known) == set(cordoned)):
         return

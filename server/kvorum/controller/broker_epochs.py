@@ -1,4 +1,4 @@
-"""The check that a broker is still the incarnation it thinks it is."""
+"""The check of a broker's epoch: a request must come from the registered incarnation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 
 def registration_of_epoch(cluster: ClusterImage, broker_id: int, epoch: int) -> BrokerRegistration:
-    """Return the registration, or raise `RequestError` STALE_BROKER_EPOCH where it is another."""
+    """Return the registration; raise `RequestError` STALE_BROKER_EPOCH for another incarnation."""
     broker = cluster.brokers.get(broker_id)
     if broker is None:
         raise RequestError(

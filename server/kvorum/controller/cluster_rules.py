@@ -1,10 +1,10 @@
-"""What changes of partitions go by, read off the image."""
+"""The configuration and broker state that changes of partitions depend on, read from the image."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kvorum.controller.partition_change import PartitionChange, PartitionRules
+from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata import directory_ids
 from kvorum.metadata.effective_configs import (
@@ -19,7 +19,7 @@ from kvorum.metadata.topics_image import TopicImage
 
 
 class ClusterRules:
-    """Answers questions about one image on behalf of the changes made to it."""
+    """The rules of one image that a change of a partition must respect."""
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings) -> None:
         self.image = image
@@ -30,7 +30,7 @@ class ClusterRules:
         self._default_directories: dict[int, bytes] = {}
 
     def default_directory(self, broker_id: int) -> bytes:
-        """Return the directory that a new replica on the broker starts out with."""
+        """Return the log directory that a new replica on the broker is assigned first."""
         known = self._default_directories.get(broker_id)
         if known is None:
             known = self._default_directory(broker_id)
@@ -46,19 +46,19 @@ class ClusterRules:
         return broker.directories[0] if len(broker.directories) == 1 else directory_ids.UNASSIGNED
 
     def min_insync_replicas(self, topic: TopicImage) -> int:
-        """Return min.insync.replicas of the topic, never more than it has replicas."""
+        """Return min.insync.replicas of the topic, limited to its number of replicas."""
         value = self._config(MIN_INSYNC_REPLICAS, topic.name)
         return min(int(value or 1), len(topic.partitions[0].replicas))
 
     def is_unclean_election_enabled(self, topic_name: str) -> bool:
-        """Tell whether the topic would rather lose data than be without a leader."""
+        """Return whether unclean.leader.election.enable is on for the topic."""
         return (self._config(UNCLEAN_LEADER_ELECTION, topic_name) or "").lower() == "true"
 
     def _config(self, key: str, topic_name: str) -> str | None:
         own = self.image.configs.of_topic(topic_name)
         if own:
             return effective_topic_config(key, own, self._layers).value
-        # Most topics have no values of their own, and a broker's going asks about all of them.
+        # Most topics have no configuration of their own, and fencing a broker looks at all of them.
         if key not in self._common_values:
             self._common_values[key] = effective_topic_config(key, own, self._layers).value
         return self._common_values[key]
@@ -68,15 +68,15 @@ class ClusterRules:
         topic: TopicImage,
         index: int,
         is_acceptable_leader: Callable[[int], bool] | None = None,
-    ) -> PartitionChange:
-        """Return an empty change of one partition.
+    ) -> PartitionChangeBuilder:
+        """Return a builder of one partition's change, with nothing changed yet.
 
-        A replica is acceptable as leader where its directory is online and its broker active, or
-        whatever `is_acceptable_leader` says of the broker instead.
+        A replica is acceptable as leader where its directory is online and its broker is active.
+        `is_acceptable_leader`, if given, takes the place of the second condition.
         """
         partition = topic.partitions[index]
         is_acceptable = is_acceptable_leader or self.image.cluster.is_broker_active
-        return PartitionChange(
+        return PartitionChangeBuilder(
             partition,
             topic_id=topic.id,
             index=index,

@@ -1,4 +1,4 @@
-"""Who leads a partition, given who is in sync, eligible and able."""
+"""The election of a partition's leader from the replicas that are in sync or eligible."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kvorum.metadata.partition import NO_LEADER
 
 @unique
 class Election(Enum):
-    """What an election may do.
+    """The kind of an election.
 
-    PREFERRED moves the leadership to the first replica where it can. ONLINE keeps the leader
-    where it can. UNCLEAN is ONLINE, and as the last resort takes a replica that is not in sync.
+    PREFERRED moves the leadership to the first replica if that one can lead. ONLINE keeps the
+    leader if it can still lead. UNCLEAN does the same as ONLINE, and as the last resort elects a
+    replica that is not in sync.
     """
 
     PREFERRED = "preferred"
@@ -24,10 +25,10 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Everything an election looks at.
+    """The input of an election.
 
-    `is_acceptable` tells whether a replica could lead at all: its broker is active and its
-    directory online. `last_known_leader` is set only where it may be chosen (KIP-966).
+    `is_acceptable` returns whether a replica can lead at all: its broker is active and its
+    directory is online. `last_known_leader` is set only where it may be elected (KIP-966).
     """
 
     leader: int
@@ -38,21 +39,21 @@ class Candidates:
     is_acceptable: Callable[[int], bool]
 
     def is_valid(self, replica: int) -> bool:
-        """Tell whether `replica` can lead without losing anything."""
+        """Return whether `replica` can lead without loss of acknowledged records."""
         eligible = self.isr or self.elr
         return replica in eligible and self.is_acceptable(replica)
 
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The outcome: a replica or `NO_LEADER`, and whether data may be lost by it."""
+    """The outcome of an election: a replica or `NO_LEADER`, and whether records may be lost."""
 
     leader: int
     is_unclean: bool = False
 
 
 def elect_leader(candidates: Candidates, election: Election) -> Elected:
-    """Return who is to lead."""
+    """Return the outcome of an election."""
     if election is Election.PREFERRED:
         order = (candidates.replicas[0], candidates.leader, *candidates.replicas[1:])
     else:

@@ -1,6 +1,6 @@
-"""The order in which Java walks a hash table of texts, where that order can be seen from outside.
+"""The iteration order of Java's hash tables of strings, where clients can observe it.
 
-Kafka answers with the first error it comes across, and writes records in the order of its tables.
+Kafka answers with the first error that it finds, and writes records in the order of its tables.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ LOAD_FACTOR: Final = 0.75
 
 
 def hash_table_order(texts: Iterable[str]) -> list[str]:
-    """Return `texts`, each once, as a ``HashMap`` that they are put into lists its keys."""
+    """Return the distinct `texts` in the iteration order of a ``HashMap`` filled with them."""
     distinct = list(dict.fromkeys(texts))
     size = FIRST_TABLE_SIZE
     while len(distinct) > size * LOAD_FACTOR:
         size *= 2
-    # Sorting is stable: what shares a place is listed in the order in which it came.
+    # Sorting is stable: texts of the same bucket keep the order of insertion.
     return sorted(distinct, key=lambda text: _spread_hash(text) & (size - 1))
 
 

@@ -1,4 +1,4 @@
-"""Bounds on what one request may do to the log."""
+"""Limits on the records that one request may write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 
 def check_record_count(records: Sized) -> None:
-    """Raise `RequestError` POLICY_VIOLATION for more records than one request may write."""
+    """Raise `RequestError` POLICY_VIOLATION for more records than the limit of one request."""
     if len(records) > MAX_RECORDS_PER_USER_OPERATION:
         raise RequestError(
             ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."

@@ -1,4 +1,4 @@
-"""Checks of replicas that a request names itself instead of leaving them to the controller."""
+"""Checks of a manual replica assignment in a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_assignment(
 ) -> None:
     """Raise `RequestError` unless `replicas` are registered brokers, each named once.
 
-    `replication_factor` is what the partitions before have, None where there are none.
+    `replication_factor` is that of the preceding partitions, or None for the first one.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
@@ -41,7 +41,7 @@ def check_assignment(
 def check_some_replica_is_active(
     cluster: ClusterImage, replicas: Sequence[int], *, partition: int
 ) -> None:
-    """Raise `RequestError` where nobody could lead the partition."""
+    """Raise `RequestError` where no replica could lead the partition."""
     if not any(cluster.is_broker_active(broker_id) for broker_id in replicas):
         raise _invalid(
             "All brokers specified in the manual partition assignment for partition "

@@ -1,4 +1,4 @@
-"""Partitions that do not exist yet: where they go, and the records that create them."""
+"""New partitions: their replicas, and the records that create them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
-from kvorum.controller.placement import Racks, usable_brokers
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.controller.striped_replica_placer import Racks, usable_brokers
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import partition_record
 from kvorum.metadata.partition import PartitionRegistration
@@ -24,7 +24,7 @@ NOBODY_ACTIVE = "All brokers are currently fenced or in controlled shutdown."
 def assigned_partitions(
     image: MetadataImage, topic: CreateTopicsRequestCreatableTopic
 ) -> list[list[int]]:
-    """Return the replicas of each partition as the request assigns them, or refuse them."""
+    """Return the replicas that the request assigns to each partition, or refuse the assignment."""
     if topic.replication_factor != -1:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
@@ -56,9 +56,9 @@ def assigned_partitions(
 
 
 class Placement:
-    """Places partitions on the brokers of one image, which are looked through only once."""
+    """A placer of partitions on the brokers of one image, which are collected only once."""
 
-    def __init__(self, image: MetadataImage, context: ControllerContext) -> None:
+    def __init__(self, image: MetadataImage, context: ControllerRequestContext) -> None:
         self._racks = Racks(usable_brokers(image.cluster, context.sessions))
         self._active = frozenset(
             broker_id for broker_id, broker in image.cluster.brokers.items() if broker.is_active
@@ -66,7 +66,7 @@ class Placement:
         self._random = context.random
 
     def place(self, *, partition_count: int, replication_factor: int) -> list[list[int]]:
-        """Return the replicas of each partition of one topic, or refuse."""
+        """Return the replicas of each partition of one topic; raise `RequestError` to refuse."""
         partitions = self._racks.place(
             partition_count=partition_count,
             replication_factor=replication_factor,
@@ -79,7 +79,7 @@ class Placement:
 
 
 def new_partition(rules: ClusterRules, replicas: Sequence[int]) -> PartitionRegistration:
-    """Return a partition whose active replicas are in sync and led by the first of them."""
+    """Return a partition whose ISR is its active replicas and whose leader is the first of them."""
     isr = tuple(replica for replica in replicas if rules.image.cluster.is_broker_active(replica))
     return PartitionRegistration(
         replicas=tuple(replicas),

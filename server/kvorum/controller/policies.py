@@ -1,17 +1,16 @@
-"""What an operator's own rules look like: policies that topics and configurations must pass.
+"""The interface of an operator's policies for topics and configurations (KIP-108, KIP-133).
 
 ``create.topic.policy.class.name`` and ``alter.config.policy.class.name`` name a class, as
-``package.module.Class`` or ``package.module:Class``, that the active controller asks before it
-decides (KIP-108, KIP-133). It is made without arguments when the node starts; `configure`, where
-the class has one, is given the texts of the properties file, and `close` is called at the end.
+``package.module.Class`` or ``package.module:Class``, which the active controller calls before it
+decides. The node makes an object of it without arguments when it starts. If the class has
+`configure`, that is called with the texts of the properties file; `close` is called at the end.
 
     class NamesHaveAnOwner:
         def validate(self, request: CreateTopicRequest) -> None:
             if "." not in request.topic:
                 raise PolicyViolationError("a topic is named owner.purpose")
 
-A policy is called while the controller decides, one call at a time, and everything waits for it:
-it must not block.
+The controller waits for each call of a policy, one at a time: a policy must not block.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from typing import Protocol, runtime_checkable
 
 
 class PolicyViolationError(Exception):
-    """Raise this to refuse: the client is answered POLICY_VIOLATION (44) and given the text."""
+    """The refusal of a policy: the client gets POLICY_VIOLATION (44) and the exception's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicRequest:
-    """A topic that somebody wants.
+    """A request for a new topic.
 
-    `replicas_assignments` are the replicas of each partition where the client assigned them; then
+    `replicas_assignments` are the replicas of each partition if the client assigned them; then
     `num_partitions` and `replication_factor` are None. Otherwise these are numbers, with the
-    controller's defaults filled in, and there are no assignments. `configs` are the values the
-    client gave.
+    controller's defaults filled in, and there are no assignments. `configs` are the values that
+    the client gave.
     """
 
     topic: str
@@ -44,7 +43,7 @@ class CreateTopicRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigRequest:
-    """Values that somebody wants to change, of one resource.
+    """A request for a change of one resource's configuration.
 
     `resource_type` is Kafka's number: 2 for topics, 4 for brokers, 16 for client metrics, 32 for
     groups. `configs` holds what the client changes explicitly and nothing else; None removes a
@@ -57,14 +56,14 @@ class AlterConfigRequest:
 
 
 class CreateTopicPolicy(Protocol):
-    """Decides which topics may be created."""
+    """A policy that decides which topics may be created."""
 
     def validate(self, request: CreateTopicRequest, /) -> None:
         """Raise `PolicyViolationError` to refuse the topic."""
 
 
 class AlterConfigPolicy(Protocol):
-    """Decides which configurations may be changed, also those a new topic comes with."""
+    """A policy that decides which configurations may be set, also those of a new topic."""
 
     def validate(self, request: AlterConfigRequest, /) -> None:
         """Raise `PolicyViolationError` to refuse the change."""
@@ -72,7 +71,7 @@ class AlterConfigPolicy(Protocol):
 
 @runtime_checkable
 class Configurable(Protocol):
-    """A policy that wants to see the node's configuration."""
+    """A policy that reads the node's configuration."""
 
     def configure(self, configs: Mapping[str, str], /) -> None:
         """Take the texts of the properties file; an exception stops the node's start."""
@@ -80,7 +79,7 @@ class Configurable(Protocol):
 
 @runtime_checkable
 class Closeable(Protocol):
-    """A policy that has something to give back at the end."""
+    """A policy that releases resources at the end."""
 
     def close(self) -> None:
-        """Give it back; an exception is logged and nothing more."""
+        """Release the resources; an exception is only logged."""

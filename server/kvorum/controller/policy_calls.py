@@ -1,4 +1,4 @@
-"""Asking the operator's policies, and what an answer of theirs means to the client."""
+"""Calls of the operator's policies, and the errors that clients get from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _log = logging.getLogger(__name__)
 
 
 def ask_policy(validate: Callable[[], None]) -> None:
-    """Call a policy; raises `RequestError` with what Kafka answers where it raises.
+    """Call a policy; raise `RequestError` with Kafka's error where the policy raises.
 
     A violation is answered with its own text. A policy may also refuse with any error of the
-    protocol; whatever else it raises is a defect of the policy, which the client is not told.
+    protocol. Any other exception is a defect of the policy, whose text the client does not get.
     """
     try:
         validate()

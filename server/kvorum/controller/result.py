@@ -1,4 +1,4 @@
-"""What the controller makes of a request: records to commit and the answer to give then."""
+"""The result of a request: records to commit, and the response to send after that."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ControllerResult(Generic[Response_co]):
-    """Records, and the answer that may leave once they are committed.
+    """Records, and the response that may be sent once they are committed.
 
-    Atomic records go into the log as one append; others may be split between appends. Without
-    records the answer waits for what is pending before it, or leaves at once if nothing is.
-    A `kraft_version` is what the quorum is to work at; it goes into the log before the records.
+    Atomic records go into the log as one append; others may be split between appends. A response
+    without records waits for the records that are pending, and is sent at once if there are none.
+    A `kraft_version` is the new one of the quorum; it goes into the log before the records.
     """
 
     response: Response_co
@@ -28,17 +28,17 @@ class ControllerResult(Generic[Response_co]):
 
 Result = TypeVar("Result")
 Pieces: TypeAlias = Generator[None, None, Result]
-"""Work that stops now and then, so that something else can be done, and returns its result."""
+"""Work that pauses now and then, so that other work can be done, and then returns its result."""
 
 Steps: TypeAlias = Iterator[RecordAndVersion | None]
-"""Records one after the other, and None where nothing was found for a while: a place to stop."""
+"""Records in order, and None where the work may pause without one."""
 
 PIECE_RECORDS: Final = 1000
-"""How many records are decided on between two stops: some 20 ms."""
+"""The number of records that are decided on between two pauses: some 20 ms."""
 
 
 def at_once(pieces: Pieces[Result]) -> Result:
-    """Return what `pieces` come to, without a stop."""
+    """Return the result of `pieces` without a pause."""
     while True:
         try:
             next(pieces)
@@ -48,7 +48,7 @@ def at_once(pieces: Pieces[Result]) -> Result:
 
 
 def gather(records: list[RecordAndVersion], steps: Steps) -> Iterator[None]:
-    """Append what `steps` yield to `records`, with a stop now and then."""
+    """Append the records of `steps` to `records`, with a pause now and then."""
     until_stop = PIECE_RECORDS
     for record in steps:
         if record is not None:
@@ -60,9 +60,9 @@ def gather(records: list[RecordAndVersion], steps: Steps) -> Iterator[None]:
 
 
 def records_of(steps: Steps) -> Iterator[RecordAndVersion]:
-    """Yield the records of `steps` without a stop."""
+    """Yield the records of `steps` without a pause."""
     return (record for record in steps if record is not None)
 
 
 MAX_RECORDS_PER_USER_OPERATION = 10_000
-"""Kafka refuses requests that would write more, so that one request cannot stall the log."""
+"""The limit of one request, as in Kafka: a single request cannot stall the log."""

@@ -1,4 +1,4 @@
-"""What a controller is configured with, and what it is told with each request."""
+"""The configuration of a controller, and the context of each request."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kvorum.controller.mutation_quota import MutationQuota
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kvorum.controller.controller_mutation_quota import MutationQuota
 from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
-from kvorum.controller.sessions import BrokerSessions
-from kvorum.metadata.access import UNRESTRICTED, Access
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.metadata.principal import ANONYMOUS, Principal
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
 
 if TYPE_CHECKING:
     from random import Random
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """The parts of a node's configuration that the controller acts on.
+    """The parts of a node's configuration that the controller uses.
 
-    `static_configs` are the explicit values of the properties file: the defaults beneath dynamic
-    configuration. `quorum_voter_ids` are the ids of ``controller.quorum.voters``, empty for a
-    dynamic quorum. The policies are the operator's own rules, None where there are none.
+    `static_configs` are the explicit values of the properties file: they apply where a dynamic
+    value is not set. `quorum_voter_ids` are the ids of ``controller.quorum.voters``, empty for a
+    dynamic quorum. The policies are the operator's own rules, or None.
     `token_secrets` are the cluster's settings of delegation tokens, with their secrets.
     """
 
@@ -52,20 +52,20 @@ def _no_problem(kraft_version: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerContext:
-    """What one call needs beside the image: time, chance, place in the log, and who asks.
+class ControllerRequestContext:
+    """The context of one call besides the image: time, random source, log position and client.
 
     `now_ms` is monotonic; `next_offset` is the offset that the first record of the result will
     have; `kraft_version` and `leader_id` are the quorum's; `listener` is where the request
-    arrived. `is_forwarded` tells that a broker passed the request on in an Envelope.
-    `kraft_upgrade_problem` tells why the quorum cannot go to a kraft.version, None where it can.
-    `mutation_quota` is what the client may create and delete, None for as much as it likes.
-    `access` tells what the `principal` who asks may do. `wall_clock_ms` are milliseconds since
+    arrived. `is_forwarded` is true for a request that a broker forwarded in an Envelope.
+    `kraft_upgrade_problem` returns why the quorum cannot go to a kraft.version, or None if it can.
+    `mutation_quota` limits the partitions that the client creates and deletes; None is no limit.
+    `access` has the permissions of `principal`, the client. `wall_clock_ms` are milliseconds since
     1970.
     """
 
     settings: ControllerSettings
-    sessions: BrokerSessions
+    sessions: BrokerHeartbeatManager
     random: Random
     now_ms: float
     next_offset: int
@@ -81,6 +81,6 @@ class ControllerContext:
     wall_clock_ms: int = 0
 
     def record_mutations(self, partitions: int) -> None:
-        """Pay for `partitions` that come or go; `RequestError` 89 where the quota is exceeded."""
+        """Charge created or deleted `partitions`; raise `RequestError` 89 beyond the quota."""
         if self.mutation_quota is not None:
             self.mutation_quota.record(partitions, self.now_ms)

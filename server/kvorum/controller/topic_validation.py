@@ -1,4 +1,4 @@
-"""Which new topics would be confused with old ones, and how much one request may create."""
+"""Checks of new topics: collisions of names, and the number of partitions of one request."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kvorum.wire.messages.create_topics import (
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 SEPARATORS: Final = "._"
-"""What metrics write alike; the first one sorts before the second."""
+"""The two characters that are the same in names of metrics; '.' sorts before '_'."""
 SEPARATORS_MAX: Final = 8
-"""In a name with so many, every spelling is looked up; with more, all topics are gone through."""
+"""Up to this number of them in a name, every spelling is looked up; beyond, all topics are."""
 
 
 class CollidingNames:
-    """Finds topics whose name differs from another only in '.' against '_'.
+    """The topics whose name differs from another one only in '.' against '_'.
 
-    The metrics of such topics could not be told apart.
+    The metrics of such topics would have the same names.
     """
 
     def __init__(self, topics: TopicsImage) -> None:
@@ -31,7 +31,7 @@ class CollidingNames:
         self._by_unified_name: dict[str, str] | None = None
 
     def existing(self, name: str) -> str | None:
-        """Return an existing topic that `name` collides with, None where there is none."""
+        """Return an existing topic that `name` collides with, or None."""
         count = sum(map(name.count, SEPARATORS))
         if count == 0:
             return None
@@ -50,25 +50,25 @@ class CollidingNames:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Yield every name that metrics write like `name`, in order."""
+    """Yield every name whose metrics have the names of those of `name`, in order."""
     choices = [SEPARATORS if character in SEPARATORS else character for character in name]
     return map("".join, itertools.product(*choices))
 
 
 def has_colliding_characters(name: str) -> bool:
-    """Tell whether `name` holds a '.' or a '_'."""
+    """Return whether `name` contains a '.' or a '_'."""
     return "." in name or "_" in name
 
 
 def unified_name(name: str) -> str:
-    """Return `name` as metrics write it."""
+    """Return `name` as it appears in names of metrics."""
     return name.replace(".", "_")
 
 
 def check_partition_total(
     topics: Iterable[CreateTopicsRequestCreatableTopic], *, partitions_default: int
 ) -> None:
-    """Raise `RequestError` POLICY_VIOLATION where `topics` come to too many partitions."""
+    """Raise `RequestError` POLICY_VIOLATION where `topics` have too many partitions."""
     total = sum(_partition_count(topic, partitions_default) for topic in topics)
     if total > PARTITIONS_PER_REQUEST_MAX:
         raise RequestError(

@@ -1,1 +1,1 @@
-"""What the metadata log says: its records, features and configs, and the image they fold into."""
+"""Cluster metadata: records, features and configurations, and the image that they fold into."""

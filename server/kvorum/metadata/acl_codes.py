@@ -1,12 +1,13 @@
-"""The numbers that access control entries are written in, and what can be done to what."""
+"""Codes of access control entries, and the operations that a type of resource supports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum, unique
 from types import MappingProxyType
 from typing import Final
 
+UNKNOWN_CODE: Final = 0
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 WILDCARD: Final = "*"
@@ -14,7 +15,7 @@ WILDCARD: Final = "*"
 
 
 class _Code(IntEnum):
-    """A number that another program may have another idea of: what is not known is UNKNOWN."""
+    """A code from another program; a value that is not defined here becomes UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> _Code:
@@ -24,7 +25,7 @@ class _Code(IntEnum):
 
 @unique
 class AclResourceType(_Code):
-    """Kinds of resources."""
+    """Types of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -38,7 +39,7 @@ class AclResourceType(_Code):
 
 @unique
 class PatternType(_Code):
-    """How the name in an entry, or in a filter, stands for the names of resources."""
+    """How the name in an entry, or in a filter, matches the names of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -59,7 +60,7 @@ class PermissionType(_Code):
 
 @unique
 class AclOperation(_Code):
-    """What may be done."""
+    """Operations that an entry allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -87,7 +88,7 @@ IMPLYING: Final[Mapping[AclOperation, frozenset[AclOperation]]] = MappingProxyTy
         AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
     }
 )
-"""By operation, the others that whoever may do them may do it as well. Denying implies nothing."""
+"""The operations that imply another one when they are allowed. Denying implies nothing."""
 
 SUPPORTED_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = MappingProxyType(
     {
@@ -112,4 +113,13 @@ SUPPORTED_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] 
         ),
     }
 )
-"""What can be done to the resources that responses tell the authorized operations of."""
+"""The operations on those resources whose authorized operations responses contain."""
+
+
+def problem_with_codes(codes: Collection[int]) -> str | None:
+    """Return why a request with these codes counts as one that cannot be read, None if it can.
+
+    UNKNOWN may not be sent. Codes that nobody knows are another matter: they are refused by what
+    answers the request.
+    """
+    return "it has an element that is UNKNOWN" if UNKNOWN_CODE in codes else None

@@ -1,4 +1,4 @@
-"""Which access control entries a filter of DescribeAcls or DeleteAcls is about."""
+"""Filters of DescribeAcls and DeleteAcls over access control entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kvorum.metadata.acls_image import AccessControlEntry, AclsImage
 
 
 class FilterFields(Protocol):
-    """The fields that both requests filter by; None stands for anything."""
+    """The filter fields of both requests; None matches anything."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -30,9 +30,9 @@ class FilterFields(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """What an entry has to be like; ANY and None are fulfilled by everything.
+    """A filter of entries; ANY and None match everything.
 
-    The pattern type MATCH, with a name, is about every entry that holds for a resource of that
+    The pattern type MATCH, with a name, matches every entry that applies to a resource of that
     name.
     """
 
@@ -46,7 +46,7 @@ class AclFilter:
 
     @classmethod
     def of(cls, fields: FilterFields) -> AclFilter:
-        """Return the filter that a request holds; codes nobody knows become UNKNOWN."""
+        """Return the filter of a request; unknown codes become UNKNOWN."""
         return cls(
             AclResourceType(fields.resource_type_filter),
             fields.resource_name_filter,
@@ -59,16 +59,16 @@ class AclFilter:
 
     @property
     def has_unknown_pattern(self) -> bool:
-        """Whether it is not known which resources the filter is about."""
+        """Whether the filter's resource type or pattern type is unknown."""
         return not self.resource_type or not self.pattern_type
 
     @property
     def has_unknown_entry(self) -> bool:
-        """Whether it is not known which permissions the filter is about."""
+        """Whether the filter's operation or permission type is unknown."""
         return not self.operation or not self.permission_type
 
     def matches(self, entry: AccessControlEntry) -> bool:
-        """Tell whether the filter is about `entry`."""
+        """Return whether the filter matches `entry`."""
         return (
             self._matches_pattern(entry)
             and self.principal in (None, entry.principal)
@@ -90,7 +90,7 @@ class AclFilter:
 def matching_entries(
     acls: AclsImage, wanted: AclFilter
 ) -> Iterator[tuple[bytes, AccessControlEntry]]:
-    """Yield the ids and entries that `wanted` is about, in no certain order."""
+    """Yield the ids and entries that `wanted` matches, in no particular order."""
     for entry_id, entry in acls.entries.items():
         if wanted.matches(entry):
             yield entry_id, entry

@@ -15,7 +15,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 @dataclass(frozen=True, slots=True, order=True)
 class AccessControlEntry:
-    """Who may do what from where; the numbers are Kafka's codes."""
+    """An access control entry; the numbers are Kafka's codes."""
 
     resource_type: int
     resource_name: str
@@ -27,7 +27,7 @@ class AccessControlEntry:
 
 
 class ResourcePattern(NamedTuple):
-    """What an entry is about."""
+    """The resources that an entry applies to."""
 
     resource_type: int
     pattern_type: int
@@ -35,7 +35,7 @@ class ResourcePattern(NamedTuple):
 
 
 EntriesByPrincipal: TypeAlias = Map[str, tuple[AccessControlEntry, ...]]
-"""What there is about one pattern."""
+"""The entries of one resource pattern."""
 
 
 def _no_entries() -> Map[bytes, AccessControlEntry]:
@@ -52,11 +52,11 @@ def _no_lengths() -> Map[tuple[int, int], int]:
 
 @dataclass(frozen=True, slots=True)
 class AclsImage:
-    """Every access control entry by its id, and how to find those about a resource.
+    """Every access control entry by its id, with an index by resource pattern.
 
-    `patterns` holds the same entries by pattern and principal. `prefix_lengths` counts the
-    prefixed patterns by resource type and length of the prefix: only such beginnings of a
-    resource's name need to be looked for.
+    `patterns` contains the same entries by pattern and principal. `prefix_lengths` counts the
+    prefixed patterns by resource type and length of the prefix: a lookup tries only these lengths
+    of a resource's name.
     """
 
     entries: Map[bytes, AccessControlEntry] = field(default_factory=_no_entries)
@@ -68,7 +68,7 @@ class AclsImage:
     )
 
     def __contains__(self, entry: AccessControlEntry) -> bool:
-        """Tell whether there is an entry like `entry`, under whatever id."""
+        """Return whether an entry equal to `entry` exists, whatever its id is."""
         of_pattern = self.patterns.get(_pattern_of(entry))
         return of_pattern is not None and entry in of_pattern.get(entry.principal, ())
 
@@ -119,7 +119,7 @@ def _counted(
 
 
 def replay_access_control_entry(image: AclsImage, record: AccessControlEntryRecord) -> AclsImage:
-    """Return `image` with one entry added; one that had the id before is replaced."""
+    """Return `image` with one entry added, in place of any earlier entry with the same id."""
     entry = AccessControlEntry(
         record.resource_type,
         record.resource_name,

@@ -1,4 +1,4 @@
-"""The records a new cluster starts from, as formatting writes them into bootstrap.checkpoint."""
+"""Bootstrap records of a new cluster, which formatting writes into bootstrap.checkpoint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 @dataclass(frozen=True, slots=True)
 class BootstrapMetadata:
-    """What the first active controller of a cluster writes first, and where it was read."""
+    """The records that a cluster's first active controller writes, and where they were read."""
 
     records: tuple[RecordAndVersion, ...]
     metadata_version: MetadataVersion
     source: str
 
     def feature_level(self, name: str) -> int:
-        """Return the level the records give to the feature `name`, 0 where they give none."""
+        """Return the level that the records set for the feature `name`, 0 where they set none."""
         level = 0
         for message, _ in self.records:
             if isinstance(message, FeatureLevelRecord) and message.name == name:
@@ -38,8 +38,8 @@ def bootstrap_from_features(
 ) -> BootstrapMetadata:
     """Return the records for a cluster at `metadata_version` with features at `levels`.
 
-    metadata.version comes first, then the features above level 0 by name; kraft.version lives in
-    control records and is left out.
+    metadata.version comes first, then the features above level 0 by name; kraft.version is left
+    out, because control records contain it.
     """
     names = sorted(levels.keys() - {METADATA_VERSION_FEATURE, KRAFT_VERSION_FEATURE})
     wanted = [(METADATA_VERSION_FEATURE, int(metadata_version))]
@@ -53,7 +53,7 @@ def bootstrap_from_features(
 def bootstrap_from_records(
     records: Iterable[RecordAndVersion], *, source: str
 ) -> BootstrapMetadata:
-    """Return what `records`, read from `source`, say; they must name a metadata.version."""
+    """Return the bootstrap metadata in `records`, which must set a metadata.version."""
     kept = tuple(records)
     level = BootstrapMetadata(kept, MetadataVersion.V3_3_IV3, source).feature_level(
         METADATA_VERSION_FEATURE

@@ -19,7 +19,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotasImage:
-    """The quota values of each entity that has any."""
+    """The quota values of each entity that has such values."""
 
     entities: Map[QuotaEntity, Map[str, float]] = field(
         default_factory=Map[QuotaEntity, Map[str, float]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from immutables import Map
 
@@ -19,7 +19,7 @@ from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """Where a listener of a node is reached; `security_protocol` is Kafka's number."""
+    """The address of one listener of a node; `security_protocol` is Kafka's number."""
 
     listener: str
     host: str
@@ -29,12 +29,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker as its latest incarnation registered it and as it was changed since.
+    """A broker as its latest incarnation registered it, with all later changes.
 
     `epoch` is the offset at which the incarnation first registered. `listeners`,
     `supported_features` and `directories` are sorted. `cordoned_directories` is None until the
-    broker told them. `registered_at_offset` is the offset of the latest registration record, and
-    for one that came out of a snapshot the last offset the snapshot contains.
+    broker has reported them. `registered_at_offset` is the offset of the latest registration
+    record; for a registration from a snapshot, it is the last offset that the snapshot contains.
     """
 
     id: int
@@ -57,17 +57,17 @@ class BrokerRegistration:
 
     @property
     def has_uncordoned_directory(self) -> bool:
-        """Whether new replicas have a directory to go to, as far as is known."""
+        """Whether a directory accepts new replicas, as far as is known."""
         if not self.directories or self.cordoned_directories is None:
             return True
         return bool(set(self.directories) - set(self.cordoned_directories))
 
     def has_online_directory(self, directory_id: bytes) -> bool:
-        """Tell whether a replica in `directory_id` of this broker is usable."""
+        """Return whether a replica in `directory_id` of this broker is usable."""
         return directory_ids.is_online(directory_id, self.directories)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return where the listener called `listener` is reached, None where it is not."""
+        """Return the endpoint of the listener called `listener`, None where there is none."""
         return find_endpoint(self.listeners, listener)
 
 
@@ -82,7 +82,7 @@ class ControllerRegistration:
     supported_features: Map[str, VersionRange]
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return where the listener called `listener` is reached, None where it is not."""
+        """Return the endpoint of the listener called `listener`, None where there is none."""
         return find_endpoint(self.listeners, listener)
 
 
@@ -96,12 +96,12 @@ class ClusterImage:
     )
 
     def is_broker_active(self, broker_id: int) -> bool:
-        """Tell whether the broker is registered, unfenced and not shutting down."""
+        """Return whether the broker is registered, unfenced and not shutting down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
     def unfenced_brokers(self) -> list[BrokerRegistration]:
-        """Return the brokers that clients may talk to, in order of id."""
+        """Return the brokers that are not fenced, in order of id."""
         return [broker for broker in self.sorted_brokers() if not broker.is_fenced]
 
     def sorted_brokers(self) -> list[BrokerRegistration]:
@@ -121,49 +121,92 @@ def find_endpoint(listeners: Iterable[Endpoint], listener: str) -> Endpoint | No
     return next((endpoint for endpoint in listeners if endpoint.listener == listener), None)
 
 
-class _EndpointFields(Protocol):
+class EndpointFields(Protocol):
+    """An endpoint of a registration, in a request or a record."""
+
     name: str
     host: str
     port: int
     security_protocol: int
 
 
-class _FeatureFields(Protocol):
+class FeatureFields(Protocol):
+    """A feature of a registration, in a request or a record."""
+
     name: str
     min_supported_version: int
     max_supported_version: int
 
 
-def endpoints_from_record(end_points: Sequence[_EndpointFields]) -> tuple[Endpoint, ...]:
-    """Return the endpoints of a registration, one a listener name, sorted."""
-    by_name = {
-        point.name: Endpoint(point.name, point.host, point.port, point.security_protocol)
-        for point in end_points
-    }
-    return tuple(sorted(by_name.values()))
+_Written_co = TypeVar("_Written_co", covariant=True)
 
 
-def features_from_record(features: Sequence[_FeatureFields]) -> Map[str, VersionRange]:
-    """Return the supported range of each feature of a registration."""
-    return Map(
-        {
-            feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
-            for feature in features
-        }
-    )
+class _NewEndpoint(Protocol[_Written_co]):
+    def __call__(
+        self, *, name: str, host: str, port: int, security_protocol: int
+    ) -> _Written_co: ...
+
+
+class _NewFeature(Protocol[_Written_co]):
+    def __call__(
+        self, *, name: str, min_supported_version: int, max_supported_version: int
+    ) -> _Written_co: ...
+
+
+def endpoint_of(fields: EndpointFields) -> Endpoint:
+    """Return an endpoint as a request or a record writes it."""
+    return Endpoint(fields.name, fields.host, fields.port, fields.security_protocol)
+
+
+def feature_ranges(features: Iterable[FeatureFields]) -> list[tuple[str, VersionRange]]:
+    """Return name and supported range of each feature, in the order of a request or a record."""
+    return [
+        (each.name, VersionRange(each.min_supported_version, each.max_supported_version))
+        for each in features
+    ]
+
+
+def write_endpoints(
+    endpoints: Iterable[Endpoint], new: _NewEndpoint[_Written_co]
+) -> list[_Written_co]:
+    """Return the endpoints as instances of `new`, the class of a request or a record."""
+    return [
+        new(
+            name=each.listener,
+            host=each.host,
+            port=each.port,
+            security_protocol=each.security_protocol,
+        )
+        for each in endpoints
+    ]
+
+
+def write_features(
+    ranges: Iterable[tuple[str, VersionRange]], new: _NewFeature[_Written_co]
+) -> list[_Written_co]:
+    """Return the features as instances of `new`, the class of a request or a record."""
+    return [
+        new(name=name, min_supported_version=range_.min, max_supported_version=range_.max)
+        for name, range_ in ranges
+    ]
+
+
+def _sorted_endpoints(end_points: Iterable[EndpointFields]) -> tuple[Endpoint, ...]:
+    """Return the endpoints of a registration, sorted, one per listener name."""
+    return tuple(sorted({point.name: endpoint_of(point) for point in end_points}.values()))
 
 
 def replay_register_broker(
     image: ClusterImage, record: RegisterBrokerRecord, offset: int
 ) -> ClusterImage:
-    """Return `image` with a broker added, or registered anew."""
+    """Return `image` with a broker registered, in place of any earlier registration."""
     cordoned = record.cordoned_log_dirs
     broker = BrokerRegistration(
         id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        listeners=endpoints_from_record(record.end_points),
-        supported_features=features_from_record(record.features),
+        listeners=_sorted_endpoints(record.end_points),
+        supported_features=Map(feature_ranges(record.features)),
         rack=record.rack,
         is_fenced=record.fenced,
         is_in_controlled_shutdown=record.in_controlled_shutdown,
@@ -182,7 +225,7 @@ def replay_unregister_broker(image: ClusterImage, record: UnregisterBrokerRecord
 
 
 def replay_fencing(image: ClusterImage, broker_id: int, epoch: int, *, fence: bool) -> ClusterImage:
-    """Return `image` with one broker fenced or unfenced, as the oldest records say it."""
+    """Return `image` with one broker fenced or unfenced, as the oldest record types do."""
     broker = _registered(image, broker_id, epoch, action="fence" if fence else "unfence")
     return replace(image, brokers=image.brokers.set(broker_id, replace(broker, is_fenced=fence)))
 
@@ -194,7 +237,7 @@ _SHUTDOWN_CHANGES = {0: None, 1: True}
 def replay_broker_registration_change(
     image: ClusterImage, record: BrokerRegistrationChangeRecord
 ) -> ClusterImage:
-    """Return `image` with the fields of one broker changed that the record names."""
+    """Return `image` with those fields of one broker changed that the record sets."""
     broker = _registered(image, record.broker_id, record.broker_epoch, action="change")
     if record.fenced not in _FENCING_CHANGES:
         raise ReplayError(f"unknown value {record.fenced} for Fenced of broker {broker.id}")
@@ -223,13 +266,13 @@ def replay_broker_registration_change(
 def replay_register_controller(
     image: ClusterImage, record: RegisterControllerRecord
 ) -> ClusterImage:
-    """Return `image` with a controller added, or registered anew."""
+    """Return `image` with a controller registered, in place of any earlier registration."""
     controller = ControllerRegistration(
         id=record.controller_id,
         incarnation_id=record.incarnation_id,
         is_zk_migration_ready=record.zk_migration_ready,
-        listeners=endpoints_from_record(record.end_points),
-        supported_features=features_from_record(record.features),
+        listeners=_sorted_endpoints(record.end_points),
+        supported_features=Map(feature_ranges(record.features)),
     )
     return replace(image, controllers=image.controllers.set(controller.id, controller))
 

@@ -1,4 +1,4 @@
-"""Which permission looking at, or changing, the configuration of a resource needs."""
+"""Permissions that describing or changing the configuration of a resource needs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.metadata.access import Access
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 
 _OF_CLUSTER: Final = (AclResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -22,13 +22,13 @@ _NEEDED: Final[Mapping[int, tuple[AclResourceType, ErrorCode]]] = MappingProxyTy
         ResourceType.CLIENT_METRICS: _OF_CLUSTER,
     }
 )
-"""What the permission is about for each type of resource, and how its lack is told."""
+"""By type of resource: the type that the permission is checked on, and the code of a refusal."""
 
 
 def config_refusal(
     access: Access, operation: AclOperation, *, resource_type: int, name: str
 ) -> RequestError | None:
-    """Return why `operation` on the configuration of a resource is refused, None where it is not.
+    """Return the refusal of `operation` on a resource's configuration, None where it is allowed.
 
     A type that does not exist is not refused here.
     """

@@ -18,7 +18,7 @@ from kvorum.wire.messages.config_record import ConfigRecord
 
 @unique
 class ResourceType(IntEnum):
-    """What a configuration belongs to, with Kafka's numbers."""
+    """Types of resources that have configurations, with Kafka's numbers."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -29,7 +29,7 @@ class ResourceType(IntEnum):
 
 
 ConfigResource = tuple[int, str]
-"""Resource type and name; the name of the whole cluster's brokers is empty."""
+"""Resource type and name; the empty broker name stands for all brokers of the cluster."""
 
 _NO_VALUES: Final = Map[str, str]()
 
@@ -38,7 +38,7 @@ CLUSTER_RESOURCE: ConfigResource = (ResourceType.BROKER, "")
 
 @dataclass(frozen=True, slots=True)
 class ConfigsImage:
-    """The dynamic values of each resource that has any."""
+    """The dynamic values of each resource that has such values."""
 
     resources: Map[ConfigResource, Map[str, str]] = field(
         default_factory=Map[ConfigResource, Map[str, str]]
@@ -57,7 +57,7 @@ class ConfigsImage:
         return self.of(ResourceType.TOPIC, name)
 
     def without(self, resource_type: int, name: str) -> ConfigsImage:
-        """Return the image without any value of a resource."""
+        """Return the image without the values of one resource."""
         resource = (int(resource_type), name)
         if resource not in self.resources:
             return self
@@ -67,8 +67,8 @@ class ConfigsImage:
 def replay_config(image: ConfigsImage, record: ConfigRecord) -> ConfigsImage:
     """Return `image` with one value set or, where the record has none, removed.
 
-    Names that the resource's type does not know are skipped, as every Kafka node does: they were
-    written by a release that has them.
+    A key that the resource's type does not have is skipped, as by every Kafka node: another
+    release, which has the key, wrote the record.
     """
     resource = (record.resource_type, record.resource_name)
     if not is_supported(record.resource_type, record.name):
@@ -85,7 +85,7 @@ def replay_config(image: ConfigsImage, record: ConfigRecord) -> ConfigsImage:
 
 
 def is_supported(resource_type: int, name: str) -> bool:
-    """Tell whether values called `name` are kept for resources of `resource_type`."""
+    """Return whether `name` is a key of resources of the type `resource_type`."""
     if resource_type == ResourceType.BROKER:
         return True
     if resource_type == ResourceType.TOPIC:

@@ -1,4 +1,4 @@
-"""Delegation tokens: what they are allowed by configuration, and the secrets that go with them."""
+"""Delegation tokens: their settings, their secrets, and the principals that may use them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kvorum.metadata.principal import Principal
 
 FORGET_FACTOR = 2
 FORGET_ABOVE = 1_000
-"""Secrets of tokens that are gone are dropped when they are many, and half of what is known."""
+"""The cache of secrets is cleared when it has more than this, and twice the tokens that exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """``delegation.token.*``: the cluster's secret, None where there are no tokens, and times."""
+    """The settings ``delegation.token.*``; `secret_key` is None where tokens are disabled."""
 
     secret_key: bytes | None = field(default=None, repr=False)
     lifetime_ms_max: int = 604_800_000
@@ -25,10 +25,10 @@ class TokenSettings:
 
 
 class TokenSecrets:
-    """Makes the secrets of tokens, and finds tokens by them.
+    """The secrets of tokens, with a lookup from secret to token.
 
-    A secret is not in the log: it is the HMAC of the token's id. Those that were made are
-    remembered, since there is no other way from a secret to its token.
+    A secret is not in the log: it is the HMAC of the token's id. Computed secrets are cached, since
+    there is no other way from a secret to its token.
     """
 
     def __init__(self, settings: TokenSettings) -> None:
@@ -38,11 +38,11 @@ class TokenSecrets:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there are tokens at all."""
+        """Whether delegation tokens are enabled."""
         return self.settings.secret_key is not None
 
     def of(self, token_id: str) -> bytes:
-        """Return the secret of a token; there must be a key."""
+        """Return the secret of a token; only where tokens are enabled."""
         key = self.settings.secret_key
         assert key is not None
         return hmac.digest(key, token_id.encode(), hashlib.sha512)
@@ -65,15 +65,15 @@ class TokenSecrets:
 
 
 def is_expired(token: DelegationToken, now_ms: int) -> bool:
-    """Tell whether a token is of no use any more."""
+    """Return whether a token has expired."""
     return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
 
 
 def may_renew(token: DelegationToken, principal: Principal) -> bool:
-    """Tell whether `principal` may change how long a token lasts."""
+    """Return whether `principal` may change the expiry time of a token."""
     return principal.text == token.owner or principal.text in token.renewers
 
 
 def is_involved(token: DelegationToken, principal: Principal) -> bool:
-    """Tell whether a token was made for, asked for by, or may be renewed by `principal`."""
+    """Return whether `principal` is the owner, the requester or a renewer of a token."""
     return may_renew(token, principal) or principal.text == token.requester

@@ -1,4 +1,4 @@
-"""The ids of log directories that stand for something else than a directory (KIP-858)."""
+"""Reserved directory ids, which name no real log directory (KIP-858)."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterable
 from typing import Final
 
 MIGRATING: Final = bytes(16)
-"""Nothing is known yet: the partition was created before directories were recorded."""
+"""The directory is not known: the partition was created before directories were recorded."""
 
 UNASSIGNED: Final = bytes(15) + b"\x01"
-"""The broker is to choose a directory."""
+"""The broker has yet to choose a directory."""
 
 LOST: Final = bytes(15) + b"\x02"
-"""The directory is offline and which one it was is not known."""
+"""The replica's directory is offline, and its id is not known."""
 
 RESERVED_BELOW: Final = 100
 
 
 def is_reserved(directory_id: bytes) -> bool:
-    """Tell whether `directory_id` is one that no real directory may have."""
+    """Return whether `directory_id` is reserved, so that no real directory may have it."""
     return int.from_bytes(directory_id, "big") < RESERVED_BELOW
 
 
 def is_online(directory_id: bytes, online_directories: Iterable[bytes]) -> bool:
-    """Tell whether a replica in `directory_id` is usable on a broker with `online_directories`.
+    """Return whether a replica in `directory_id` is usable on a broker with `online_directories`.
 
-    A broker that names no directories at all is trusted to have the one in question.
+    A broker that registered no directories is assumed to have every directory online.
     """
     if directory_id in (UNASSIGNED, MIGRATING):
         return True

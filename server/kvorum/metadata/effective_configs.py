@@ -1,4 +1,4 @@
-"""What a topic's configuration comes to: its own values, then the brokers', then the defaults."""
+"""Effective configuration of topics: own values, then the brokers' values, then defaults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 @unique
 class ConfigSource(IntEnum):
-    """Where a value comes from, with the numbers of the responses."""
+    """Sources of a value, with the numbers of the responses."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -38,7 +38,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveConfig:
-    """One key with the value in force and where it comes from."""
+    """One key with its effective value and the source of that value."""
 
     definition: ConfigDefinition
     value: str | None
@@ -62,7 +62,7 @@ _DEFAULTS: Final[Mapping[str, EffectiveConfig]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigLayers:
-    """The values of broker keys that stand behind topic keys, the strongest layer first."""
+    """The values of broker keys that topic keys fall back to, in order of precedence."""
 
     node: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cluster: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -72,7 +72,7 @@ class BrokerConfigLayers:
 def broker_layers(
     configs: ConfigsImage, *, node_id: int, static: Mapping[str, str]
 ) -> BrokerConfigLayers:
-    """Return the layers as node `node_id`, whose properties file says `static`, sees them."""
+    """Return the layers of node `node_id`; `static` is the content of its properties file."""
     return BrokerConfigLayers(
         node=configs.of(ResourceType.BROKER, str(node_id)),
         cluster=configs.of_cluster(),
@@ -83,7 +83,7 @@ def broker_layers(
 def effective_topic_config(
     name: str, topic: Mapping[str, str], layers: BrokerConfigLayers
 ) -> EffectiveConfig:
-    """Return the value in force of the topic key `name`, `topic` being the topic's own values."""
+    """Return the effective value of the topic key `name`; `topic` has the topic's own values."""
     definition = TOPIC_CONFIGS[name]
     if name in topic:
         return EffectiveConfig(definition, topic[name], ConfigSource.TOPIC)
@@ -101,9 +101,9 @@ def effective_topic_config(
 def effective_topic_configs(
     topic: Mapping[str, str], layers: BrokerConfigLayers
 ) -> list[EffectiveConfig]:
-    """Return every topic key with its value in force, by name.
+    """Return every topic key with its effective value, by name.
 
-    Internal keys appear only where the topic sets them.
+    Internal keys are included only where the topic sets them.
     """
     return [
         effective_topic_config(name, topic, layers)
@@ -113,7 +113,7 @@ def effective_topic_configs(
 
 
 def static_min_insync_replicas(static: Mapping[str, str]) -> int:
-    """Return min.insync.replicas as a node's properties file leaves it."""
+    """Return the value of min.insync.replicas that follows from a node's properties file."""
     config = effective_topic_config(MIN_INSYNC_REPLICAS, {}, BrokerConfigLayers(static=static))
     return int(config.value or 1)
 

@@ -1,8 +1,8 @@
-"""What can go wrong while metadata records are read and folded.
+"""Errors that are raised while metadata records are read and replayed.
 
 MetadataError
 ├── MetadataParseError      bytes that are not a metadata record
-├── UnknownFeatureError     a feature or level nobody knows
+├── UnknownFeatureError     a feature or level that does not exist
 ├── UnwritableMetadataError an image that a level of metadata.version cannot hold
 └── ReplayError             a well-formed record that contradicts the records before it
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 class MetadataError(Exception):
-    """Root of everything this package raises."""
+    """The base class of the errors that this package raises."""
 
 
 class MetadataParseError(MetadataError):
@@ -23,7 +23,7 @@ class UnknownFeatureError(MetadataError, ValueError):
 
 
 class UnwritableMetadataError(MetadataError):
-    """State that the wanted metadata.version has no record for."""
+    """State for which the target metadata.version has no record."""
 
 
 class ReplayError(MetadataError):

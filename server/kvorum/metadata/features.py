@@ -26,7 +26,7 @@ STREAMS_VERSION_FEATURE: Final = "streams.version"
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """The levels of a feature that somebody supports, both ends included."""
+    """A range of feature levels, both ends included."""
 
     min: int
     max: int
@@ -46,7 +46,7 @@ class FeatureLevel:
     """One level of a feature.
 
     `bootstrap_metadata_version` is the first metadata.version at which a new cluster gets this
-    level by default; `dependencies` are the levels other features must have first.
+    level by default; `dependencies` are the levels that other features must have first.
     """
 
     level: int
@@ -56,14 +56,14 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature beside metadata.version, with all its levels in ascending order."""
+    """A feature other than metadata.version, with all its levels in ascending order."""
 
     name: str
     levels: tuple[FeatureLevel, ...]
 
     @property
     def supported(self) -> VersionRange:
-        """The levels this release supports in production."""
+        """The levels that this release supports in production."""
         return VersionRange(self.levels[0].level, self.levels[-1].level)
 
     def level(self, number: int) -> FeatureLevel:
@@ -74,7 +74,7 @@ class Feature:
         raise UnknownFeatureError(f"No feature:{self.name} with feature level {number}")
 
     def default_level(self, metadata_version: MetadataVersion) -> int:
-        """Return the level a cluster formatted at `metadata_version` gets."""
+        """Return the level that a cluster formatted at `metadata_version` gets."""
         return max(
             level.level
             for level in self.levels
@@ -119,7 +119,7 @@ def feature_from_name(name: str) -> Feature:
 
 
 def supported_features(*, enable_unstable: bool = False) -> dict[str, VersionRange]:
-    """Return what a node of this release supports, metadata.version first."""
+    """Return the levels that a node of this release supports, metadata.version first."""
     last = (
         LATEST_TESTING_METADATA_VERSION if enable_unstable else LATEST_PRODUCTION_METADATA_VERSION
     )
@@ -137,9 +137,9 @@ def default_feature_levels(metadata_version: MetadataVersion) -> dict[str, int]:
 
 
 def check_dependencies(name: str, level: int, levels: Mapping[str, int]) -> None:
-    """Raise `UnknownFeatureError` unless `levels` hold all that `name` at `level` depends on.
+    """Raise `UnknownFeatureError` unless `levels` meet all dependencies of `name` at `level`.
 
-    `levels` is the whole set as it is or shall be, metadata.version included.
+    `levels` is the complete present or planned set, metadata.version included.
     """
     metadata_version = levels.get(METADATA_VERSION_FEATURE, 0)
     if level >= 1 and metadata_version < MINIMUM_METADATA_VERSION:

@@ -24,8 +24,8 @@ from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 class FeaturesImage:
     """The finalized features of the cluster.
 
-    `metadata_version` is None until its first record; `levels` holds the other features that are
-    above level 0. kraft.version is not among them: it lives in the log's control records.
+    `metadata_version` is None until its first record; `levels` contains the other features that are
+    above level 0. kraft.version is not among them: control records of the log contain it.
     """
 
     metadata_version: MetadataVersion | None = None
@@ -39,7 +39,7 @@ class FeaturesImage:
 
     @property
     def is_elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """Whether eligible leader replicas are maintained (KIP-966)."""
         return self.level(ELR_VERSION_FEATURE) >= 1
 
     def all_levels(self) -> dict[str, int]:
@@ -53,8 +53,8 @@ class FeaturesImage:
 def replay_feature_level(image: FeaturesImage, record: FeatureLevelRecord) -> FeaturesImage:
     """Return `image` with one feature's level changed.
 
-    Raises `ReplayError` for a level that this release does not know: it could not read what the
-    cluster writes from here on.
+    Raises `ReplayError` for a level that this release does not support: it could not read the
+    records that the cluster writes from then on.
     """
     name, level = record.name, record.feature_level
     if name == KRAFT_VERSION_FEATURE:

@@ -1,4 +1,4 @@
-"""Everything the metadata log says up to some offset, as one immutable value.
+"""The metadata image: the state of the cluster up to some offset, as one immutable value.
 
 An image is made by folding records into an earlier one. Parts that a record does not touch are
 shared, so keeping the committed image beside a pending one costs next to nothing, and dropping
@@ -8,46 +8,31 @@ changes that never committed means dropping a value.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from kvorum.metadata.acls_image import AclsImage
-from kvorum.metadata.client_quotas_image import ClientQuotasImage
-from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.metadata.configs_image import ConfigsImage
-from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
 from kvorum.metadata.errors import ReplayError
-from kvorum.metadata.features_image import FeaturesImage
+from kvorum.metadata.image_parts import ImageParts
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.replay import ImageEditor, OpenTransaction, fold_record
-from kvorum.metadata.scram_image import ScramImage
-from kvorum.metadata.topics_image import TopicsImage
+from kvorum.metadata.replay import ImageEditor, fold_record
 from kvorum.wire.primitives import Message
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataImage:
+class MetadataImage(ImageParts):
     """The state of the cluster after the record at `last_offset`.
 
-    Inside a metadata transaction the parts hold its records too, as the controller needs to see
-    them; whoever acts on an image outside the controller takes `published`.
+    Inside a metadata transaction the parts contain its records too, as the controller needs them.
+    Code outside the controller uses `published`.
     """
-
-    features: FeaturesImage = field(default_factory=FeaturesImage)
-    cluster: ClusterImage = field(default_factory=ClusterImage)
-    topics: TopicsImage = field(default_factory=TopicsImage)
-    configs: ConfigsImage = field(default_factory=ConfigsImage)
-    client_quotas: ClientQuotasImage = field(default_factory=ClientQuotasImage)
-    next_producer_id: int = -1
-    acls: AclsImage = field(default_factory=AclsImage)
-    scram: ScramImage = field(default_factory=ScramImage)
-    delegation_tokens: DelegationTokensImage = field(default_factory=DelegationTokensImage)
-    transaction: OpenTransaction | None = None
-    last_offset: int = -1
 
     @property
     def published(self) -> MetadataImage:
         """The image as it was before the open transaction; itself where none is open."""
-        return self if self.transaction is None else self.transaction.before
+        if self.transaction is None:
+            return self
+        before = self.transaction.before
+        assert isinstance(before, MetadataImage)
+        return before
 
     @property
     def metadata_version(self) -> MetadataVersion:
@@ -70,4 +55,6 @@ class MetadataImage:
         editor = ImageEditor(self)
         for message, _, offset in records:
             fold_record(editor, message, offset)
-        return editor.finish()
+        image = editor.finish()
+        assert isinstance(image, MetadataImage)
+        return image

@@ -1,7 +1,7 @@
-"""What differs between two images: which keys came, changed and went in each of their parts.
+"""Differences between two images: the keys added, changed and removed in each part.
 
-Parts that both images share are told apart by identity, so that comparing an image with the one
-before it costs what changed in it, and not what it holds. Topics are compared one by one.
+Parts that both images share are recognized by identity, so the cost of comparing an image with its
+predecessor depends on the changes, not on the size of the image. Topics are compared one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class MapDelta(Generic[Key, Value]):
-    """What makes one mapping another; `changed` holds the values before and after."""
+    """The differences between two mappings; `changed` has the values before and after."""
 
     added: Mapping[Key, Value]
     changed: Mapping[Key, tuple[Value, Value]]
@@ -39,7 +39,7 @@ class MapDelta(Generic[Key, Value]):
 
 
 def map_delta(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> MapDelta[Key, Value]:
-    """Return what makes `before` into `after`; values that are the same object are equal."""
+    """Return the differences from `before` to `after`; the same object counts as equal."""
     if before is after:
         return MapDelta({}, {}, {})
     added: dict[Key, Value] = {}
@@ -60,7 +60,7 @@ def map_delta(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> MapDel
 
 @dataclass(frozen=True, slots=True)
 class ImageDelta:
-    """The way from one image to another; each part is compared when it is asked for."""
+    """The differences between two images; each part is compared on access."""
 
     before: MetadataImage
     after: MetadataImage
@@ -84,7 +84,7 @@ class ImageDelta:
 
     @property
     def topics(self) -> MapDelta[bytes, TopicImage]:
-        """Topics by id; one that was deleted and made again is another one."""
+        """Topics by id; a topic that was deleted and created again has a new id."""
         return map_delta(self.before.topics.by_id, self.after.topics.by_id)
 
     def partitions(self, topic_id: bytes) -> MapDelta[int, PartitionRegistration]:

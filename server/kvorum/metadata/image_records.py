@@ -1,4 +1,4 @@
-"""An image as the records of a snapshot, in the order and the versions Kafka writes."""
+"""The records of a snapshot of an image, in the order and the versions that Kafka writes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from kvorum.metadata.cluster_image import (
     BrokerRegistration,
     ClusterImage,
     ControllerRegistration,
+    write_endpoints,
+    write_features,
 )
 from kvorum.metadata.configs_image import ConfigsImage
 from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
@@ -44,11 +46,12 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 
 
 def image_records(image: MetadataImage) -> Iterator[RecordAndVersion]:
-    """Yield the records that fold into `image`, as a snapshot holds them.
+    """Yield the records that fold into `image`, in the form of a snapshot.
 
-    Where Kafka follows the order of its hash maps, the order here is that of names and ids, so
-    that one image always gives one snapshot. Raises `ReplayError` inside a transaction or without
-    a metadata.version, `UnwritableMetadataError` where the level has no room for the state.
+    Where Kafka uses the iteration order of its hash maps, records are sorted by name or id here, so
+    that an image always gives the same snapshot. Raises `ReplayError` inside a transaction or
+    without a metadata.version, `UnwritableMetadataError` where the level has no record for the
+    state.
     """
     if image.transaction is not None:
         raise ReplayError("no snapshot can be taken inside a metadata transaction")
@@ -86,7 +89,7 @@ def _cluster(image: ClusterImage, version: MetadataVersion) -> Iterator[RecordAn
 
 
 def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> RegisterBrokerRecord:
-    """Return the record that registers `broker` as it is now."""
+    """Return the record that registers `broker` in its current state."""
     if broker.directories and not version.supports_directory_assignment:
         raise _unwritable(version, "the online log directories of one or more brokers")
     cordoned = broker.cordoned_directories
@@ -97,21 +100,10 @@ def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Regis
         is_migrating_zk_broker=broker.is_migrating_zk_broker,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
-        end_points=[
-            RegisterBrokerRecordBrokerEndpoint(
-                name=endpoint.listener,
-                host=endpoint.host,
-                port=endpoint.port,
-                security_protocol=endpoint.security_protocol,
-            )
-            for endpoint in broker.listeners
-        ],
-        features=[
-            RegisterBrokerRecordBrokerFeature(
-                name=name, min_supported_version=range_.min, max_supported_version=range_.max
-            )
-            for name, range_ in sorted(broker.supported_features.items())
-        ],
+        end_points=write_endpoints(broker.listeners, RegisterBrokerRecordBrokerEndpoint),
+        features=write_features(
+            sorted(broker.supported_features.items()), RegisterBrokerRecordBrokerFeature
+        ),
         rack=broker.rack,
         fenced=broker.is_fenced,
         in_controlled_shutdown=broker.is_in_controlled_shutdown,
@@ -126,21 +118,12 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
         zk_migration_ready=controller.is_zk_migration_ready,
-        end_points=[
-            RegisterControllerRecordControllerEndpoint(
-                name=endpoint.listener,
-                host=endpoint.host,
-                port=endpoint.port,
-                security_protocol=endpoint.security_protocol,
-            )
-            for endpoint in controller.listeners
-        ],
-        features=[
-            RegisterControllerRecordControllerFeature(
-                name=name, min_supported_version=range_.min, max_supported_version=range_.max
-            )
-            for name, range_ in sorted(controller.supported_features.items())
-        ],
+        end_points=write_endpoints(
+            controller.listeners, RegisterControllerRecordControllerEndpoint
+        ),
+        features=write_features(
+            sorted(controller.supported_features.items()), RegisterControllerRecordControllerFeature
+        ),
     )
 
 
@@ -170,7 +153,7 @@ def partition_record(
     version: MetadataVersion,
     is_elr_enabled: bool,
 ) -> PartitionRecord:
-    """Return the record that describes `partition` whole."""
+    """Return the record with the complete state of `partition`."""
     record = PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -205,7 +188,7 @@ def _configs(image: ConfigsImage) -> Iterator[RecordAndVersion]:
 
 
 def _client_quotas(image: ClientQuotasImage) -> Iterator[RecordAndVersion]:
-    # A default has no name; the flag keeps None and texts apart in the order.
+    # A default has no name; the flag makes None and texts comparable.
     entities = sorted(
         image.entities,
         key=lambda entity: [(kind, name is not None, name or "") for kind, name in entity],

@@ -1,4 +1,4 @@
-"""JSON as Kafka's tools print it: no blanks, Java's numbers, and Jackson's escapes."""
+"""JSON as Kafka's tools print it: no spaces, Java's numbers, and Jackson's escapes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def json_text(value: object) -> str:
 
 
 def _string_text(text: str) -> str:
-    """Escape quotes, backslashes and control characters; hexadecimal digits are capitals."""
+    """Escape quotes, backslashes and control characters, with upper-case hexadecimal digits."""
     escaped = encode_basestring(text)
     if "\\u" not in escaped:
         return escaped

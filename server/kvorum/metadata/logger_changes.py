@@ -1,4 +1,4 @@
-"""Changes of log levels: a node that offers no loggers refuses each by its name, as Kafka does."""
+"""Changes of log levels: a node without loggers refuses each change by name, as Kafka does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of metadata.version, and what each of them switches on."""
+"""Levels of metadata.version, and the capabilities that each level adds."""
 
 from __future__ import annotations
 
@@ -54,17 +54,12 @@ class MetadataVersion(IntEnum):
 
     @property
     def is_production(self) -> bool:
-        """Whether a cluster may be put on this level outside of tests."""
+        """Whether clusters outside of tests may use this level."""
         return self <= MetadataVersion.V4_3_IV0
 
     @property
-    def changed_metadata(self) -> bool:
-        """Whether this level brought records or fields that lower levels cannot hold."""
-        return self in LEVELS_THAT_CHANGED_METADATA
-
-    @property
     def supports_scram(self) -> bool:
-        """SCRAM credentials live in the metadata log."""
+        """SCRAM credentials are stored in the metadata log."""
         return self >= MetadataVersion.V3_5_IV2
 
     @property
@@ -79,7 +74,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def supports_delegation_tokens(self) -> bool:
-        """Delegation tokens live in the metadata log."""
+        """Delegation tokens are stored in the metadata log."""
         return self >= MetadataVersion.V3_6_IV2
 
     @property
@@ -94,12 +89,12 @@ class MetadataVersion(IntEnum):
 
     @property
     def supports_elr(self) -> bool:
-        """Records may hold eligible leader replicas (KIP-966)."""
+        """Records may contain eligible leader replicas (KIP-966)."""
         return self >= MetadataVersion.V4_0_IV1
 
     @property
     def supports_cordoned_log_dirs(self) -> bool:
-        """Brokers tell which of their log directories are cordoned (KIP-1066)."""
+        """Brokers report which of their log directories are cordoned (KIP-1066)."""
         return self >= MetadataVersion.V4_3_IV0
 
     @property
@@ -110,13 +105,6 @@ class MetadataVersion(IntEnum):
         if self.supports_directory_assignment:
             return 3
         return 2 if self >= MetadataVersion.V3_4_IV0 else 1
-
-    @property
-    def broker_registration_change_record_version(self) -> int:
-        """Version in which BrokerRegistrationChangeRecord can hold all that the level knows."""
-        if self.supports_cordoned_log_dirs:
-            return 3
-        return 2 if self.supports_directory_assignment else 1
 
     @property
     def partition_record_version(self) -> int:
@@ -182,6 +170,6 @@ def metadata_version_from_text(text: str, *, allow_unstable: bool = False) -> Me
 
 
 def metadata_changed_between(source: MetadataVersion, target: MetadataVersion) -> bool:
-    """Tell whether a level above the lower one, up to the higher one, changed the metadata."""
+    """Return whether any level above the lower one, up to the higher one, changed the metadata."""
     low, high = min(source, target), max(source, target)
     return any(low < version <= high for version in LEVELS_THAT_CHANGED_METADATA)

@@ -19,8 +19,8 @@ NO_RECOVERY_CHANGE: Final = -1
 class PartitionRegistration(NamedTuple):
     """Replicas, leader and epochs of a partition.
 
-    `directories` has one entry a replica; `elr` are the eligible leader replicas and
-    `last_known_elr` the last leader of a partition that lost all of them (KIP-966).
+    `directories` has one entry per replica; `elr` are the eligible leader replicas, and
+    `last_known_elr` is the last leader of a partition that lost all of them (KIP-966).
     """
 
     replicas: tuple[int, ...]
@@ -37,33 +37,33 @@ class PartitionRegistration(NamedTuple):
 
     @property
     def has_leader(self) -> bool:
-        """Whether somebody leads the partition."""
+        """Whether the partition has a leader."""
         return self.leader != NO_LEADER
 
     @property
     def preferred_replica(self) -> int:
-        """The replica that should lead when it can."""
+        """The first replica, which leads the partition whenever it can."""
         return self.replicas[0] if self.replicas else NO_LEADER
 
     @property
     def has_preferred_leader(self) -> bool:
-        """Whether the replica leads that should."""
+        """Whether the preferred replica is the leader."""
         return self.leader == self.preferred_replica
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are on their way in or out."""
+        """Whether replicas are being added or removed."""
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, replica: int) -> bytes:
-        """Return the log directory of `replica`; `ValueError` where it is no replica."""
+        """Return the log directory of `replica`; `ValueError` where there is no such replica."""
         return self.directories[self.replicas.index(replica)]
 
 
 def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
-    """Return the partition that `record` describes whole."""
+    """Return the partition whose complete state `record` contains."""
     replicas = tuple(record.replicas)
-    # By position, in the order of the fields: a log of a million of them is to be read in seconds.
+    # Arguments by position are faster: a log of a million partitions must be read in seconds.
     return PartitionRegistration(
         replicas,
         _directories(record.directories, replicas),
@@ -82,10 +82,10 @@ def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
 def merge_partition_change(
     partition: PartitionRegistration, record: PartitionChangeRecord
 ) -> PartitionRegistration:
-    """Return `partition` as `record` changes it.
+    """Return `partition` with the changes of `record`.
 
-    Fields that are not set stay as they are. The partition epoch always rises; the leader epoch
-    rises whenever a leader is named, be it the same one.
+    Fields that the record does not set keep their values. The partition epoch always rises; the
+    leader epoch rises whenever the record names a leader, even the same one.
     """
     replicas = _changed(partition.replicas, record.replicas)
     directories = record.directories
@@ -111,7 +111,7 @@ def merge_partition_change(
 
 
 def without_elr(partition: PartitionRegistration) -> PartitionRegistration:
-    """Return `partition` with no eligible leader replicas; itself where it had none."""
+    """Return `partition` without eligible leader replicas; unchanged where it has none."""
     if not (partition.elr or partition.last_known_elr):
         return partition
     return merge_partition_change(
@@ -126,7 +126,7 @@ def _changed(current: tuple[int, ...], change: list[int] | None) -> tuple[int, .
 def _directories(
     directories: list[bytes] | tuple[bytes, ...] | None, replicas: tuple[int, ...]
 ) -> tuple[bytes, ...]:
-    """Return one directory a replica; nothing, or only MIGRATING, means MIGRATING for all."""
+    """Return one directory per replica; MIGRATING for all if none, or only MIGRATING, is given."""
     if not directories or directories.count(directory_ids.MIGRATING) == len(directories):
         return (directory_ids.MIGRATING,) * len(replicas)
     if len(directories) != len(replicas):

@@ -1,4 +1,4 @@
-"""How many partitions there are, have no leader, and are each broker's: told without counting."""
+"""Counts of partitions, in total, without leader and per broker, updated with each change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
 
 
 class BrokerPartitions(NamedTuple):
-    """How many partitions a broker leads, is in sync with, and could be elected for (ELR)."""
+    """The number of partitions that a broker leads, is in sync with, and is in the ELR of."""
 
     led: int = 0
     in_sync: int = 0
@@ -23,9 +23,10 @@ NONE_OF_BROKER: Final = BrokerPartitions()
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Counts over all partitions of an image; brokers that come to nothing are not in it.
+    """Counts over all partitions of an image; brokers with zero counts are left out.
 
-    `not_preferred` are those whose first replica does not lead, nobody leading included.
+    `not_preferred` counts the partitions that their first replica does not lead, including those
+    without a leader.
     """
 
     all: int = 0
@@ -34,30 +35,30 @@ class PartitionCounts:
     brokers: Map[int, BrokerPartitions] = field(default_factory=Map[int, BrokerPartitions])
 
     def of_broker(self, broker_id: int) -> BrokerPartitions:
-        """Return what is the broker's."""
+        """Return the counts of one broker."""
         return self.brokers.get(broker_id, NONE_OF_BROKER)
 
 
 class PartitionCountsEditor:
-    """Takes note of partitions that come and go."""
+    """A builder of new counts from the partitions that are added and removed."""
 
     __slots__ = ("_base", "_changes")
 
     def __init__(self, base: PartitionCounts) -> None:
         self._base = base
-        # By kind: alike partitions are many, and each is to be looked into only once.
+        # Keyed by value: many partitions are equal, and each value is examined only once.
         self._changes: dict[PartitionRegistration, int] = {}
 
     def add(self, partition: PartitionRegistration) -> None:
-        """Count a partition in."""
+        """Count a partition that is added."""
         self._changes[partition] = self._changes.get(partition, 0) + 1
 
     def remove(self, partition: PartitionRegistration) -> None:
-        """Count a partition out."""
+        """Count a partition that is removed."""
         self._changes[partition] = self._changes.get(partition, 0) - 1
 
     def finish(self) -> PartitionCounts:
-        """Return the counts with everything noted so far."""
+        """Return the counts with all changes so far."""
         if not self._changes:
             return self._base
         base = self._base

@@ -13,10 +13,10 @@ _NOTHING: Final[Mapping[int, PartitionRegistration]] = MappingProxyType({})
 
 
 class Partitions(Mapping[int, PartitionRegistration]):
-    """An immutable mapping that goes through its indexes in their order.
+    """An immutable mapping from index to partition, iterated in order of the indexes.
 
-    Partitions are numbered without gaps, so a tuple holds them. A log may name them in any order
-    all the same: whatever lies behind a gap is kept apart until the gap is filled.
+    Partitions are numbered without gaps, so a tuple holds them. A log may still create them in any
+    order: a partition above a gap is kept in a separate mapping until the gap is filled.
     """
 
     __slots__ = ("_behind_gap", "_dense")
@@ -26,7 +26,7 @@ class Partitions(Mapping[int, PartitionRegistration]):
         dense: tuple[PartitionRegistration, ...] = (),
         behind_gap: Mapping[int, PartitionRegistration] = _NOTHING,
     ) -> None:
-        """Take partitions 0, 1, … and those whose index is above the first one missing."""
+        """Hold partitions 0, 1, … and those whose index is above the first missing one."""
         self._dense = dense
         self._behind_gap = behind_gap
 
@@ -41,7 +41,7 @@ class Partitions(Mapping[int, PartitionRegistration]):
         return chain(range(len(self._dense)), sorted(self._behind_gap))
 
     def __len__(self) -> int:
-        """Return how many partitions there are."""
+        """Return the number of partitions."""
         return len(self._dense) + len(self._behind_gap)
 
     def __eq__(self, other: object) -> bool:
@@ -51,7 +51,7 @@ class Partitions(Mapping[int, PartitionRegistration]):
         return super().__eq__(other)
 
     def __hash__(self) -> int:
-        """Return a hash that equal partitions have in common."""
+        """Return a hash, which is the same for equal partitions."""
         return hash((self._dense, len(self._behind_gap)))
 
     def in_order(self) -> Iterable[tuple[int, PartitionRegistration]]:
@@ -61,7 +61,7 @@ class Partitions(Mapping[int, PartitionRegistration]):
         return chain(enumerate(self._dense), sorted(self._behind_gap.items()))
 
     def edit(self) -> PartitionsEditor:
-        """Return an editor that starts out from these partitions."""
+        """Return an editor that starts with these partitions."""
         return PartitionsEditor(self._dense, self._behind_gap)
 
 
@@ -69,7 +69,7 @@ NO_PARTITIONS: Final = Partitions()
 
 
 class PartitionsEditor:
-    """Sets partitions one by one, to make new `Partitions` of them in the end."""
+    """A mutable copy of `Partitions`, from which `finish` makes a new immutable one."""
 
     __slots__ = ("_behind_gap", "_dense")
 
@@ -82,13 +82,13 @@ class PartitionsEditor:
         self._behind_gap = dict(behind_gap)
 
     def get(self, index: int) -> PartitionRegistration | None:
-        """Return a partition as it is now, None where there is none."""
+        """Return the current partition, None where there is none."""
         if 0 <= index < len(self._dense):
             return self._dense[index]
         return self._behind_gap.get(index)
 
     def put(self, index: int, partition: PartitionRegistration) -> None:
-        """Set a partition, be it new or not."""
+        """Add or replace a partition."""
         count = len(self._dense)
         if 0 <= index < count:
             self._dense[index] = partition
@@ -100,7 +100,7 @@ class PartitionsEditor:
             self._behind_gap[index] = partition
 
     def finish(self) -> Partitions:
-        """Return the partitions as they are now."""
+        """Return the current partitions."""
         if not self._behind_gap:
             return Partitions(tuple(self._dense))
         return Partitions(tuple(self._dense), MappingProxyType(dict(self._behind_gap)))

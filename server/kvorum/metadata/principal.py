@@ -1,4 +1,4 @@
-"""Who asks, as Kafka names users."""
+"""Principals: the users behind requests, as Kafka names them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ USER_TYPE: Final = "User"
 class Principal:
     """A user by type and name.
 
-    That a user was authenticated by a delegation token is no part of who it is.
+    `is_token_authenticated` reports how the user was authenticated; it does not change the
+    identity.
     """
 
     type: str = USER_TYPE
@@ -25,7 +26,7 @@ class Principal:
         return f"{self.type}:{self.name}"
 
     def is_same_user(self, other: Principal) -> bool:
-        """Tell whether both are one user, however each was authenticated."""
+        """Return whether both are the same user, however each was authenticated."""
         return (self.type, self.name) == (other.type, other.name)
 
     @classmethod
@@ -40,4 +41,4 @@ class Principal:
 
 
 ANONYMOUS: Final = Principal()
-"""Everyone on a PLAINTEXT listener."""
+"""The principal of every client on a PLAINTEXT listener."""

@@ -49,9 +49,9 @@ def decode_record(value: bytes | memoryview) -> tuple[Message, int]:
 
 
 def _decode_header(value: bytes | memoryview) -> tuple[int, int, int]:
-    """Return type, version and the offset behind them."""
+    """Return type, version and the offset after them."""
     if len(value) > SHORT_HEADER_BYTES and value[0] == FRAME_VERSION:
-        # Nearly every record: each number is one byte.
+        # Nearly every record has numbers of one byte each.
         key, version = value[1], value[2]
         if (key | version) < 0x80:
             return key, version, SHORT_HEADER_BYTES
@@ -76,7 +76,7 @@ def encode_unsigned_varint(number: int) -> bytes:
 
 
 def decode_header_number(value: bytes | memoryview, offset: int, what: str) -> tuple[int, int]:
-    """Return one number of the frame's header and the offset behind it."""
+    """Return one number of the frame's header and the offset after it."""
     number = 0
     for index in range(UNSIGNED_VARINT_BYTES_MAX):
         if offset + index >= len(value):

@@ -1,4 +1,4 @@
-"""Which message each metadata record type is."""
+"""Message classes of the metadata record types."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RecordAndVersion: TypeAlias = tuple[Message, int]
 def record_type(key: int) -> type[Message]:
     """Return the class of the metadata records of type `key`.
 
-    Raises `MetadataParseError` for a type that does not exist: whoever reads such a log is older
-    than its writer and must not guess.
+    Raises `MetadataParseError` for an unknown type: a newer release wrote the log, and its records
+    must not be guessed at.
     """
     if key not in METADATA_RECORDS:
         raise MetadataParseError(f"unknown metadata record type {key}")

@@ -1,11 +1,11 @@
-"""Which record changes which part of the image, and how: one small function per record type."""
+"""The replay of records into an image: one small function per record type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kvorum.metadata import (
     acls_image,
@@ -18,6 +18,7 @@ from kvorum.metadata import (
 )
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import ReplayError
+from kvorum.metadata.image_parts import ImageParts, OpenTransaction
 from kvorum.metadata.topics_image import TopicsEditor
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
@@ -49,32 +50,17 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
 
-if TYPE_CHECKING:
-    from kvorum.metadata.image import MetadataImage
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A run of records that counts as a whole or not at all (KIP-868).
-
-    `before` is the image as it was before the record at `begin_offset`.
-    """
-
-    name: str | None
-    begin_offset: int
-    before: MetadataImage
-
 
 class ImageEditor:
     """The parts of an image while a run of records is folded into them."""
 
-    def __init__(self, base: MetadataImage) -> None:
+    def __init__(self, base: ImageParts) -> None:
         self.transaction = base.transaction
         self.last_offset = base.last_offset
         self.rebase(base)
 
-    def rebase(self, base: MetadataImage) -> None:
-        """Take the parts of `base`, forgetting everything folded in since."""
+    def rebase(self, base: ImageParts) -> None:
+        """Start from the parts of `base`, and discard all changes since."""
         self._base = base
         self.features = base.features
         self.cluster = base.cluster
@@ -86,8 +72,11 @@ class ImageEditor:
         self.scram = base.scram
         self.delegation_tokens = base.delegation_tokens
 
-    def finish(self) -> MetadataImage:
-        """Return the image with everything folded in; only `rebase` may follow."""
+    def finish(self) -> ImageParts:
+        """Return the parts with everything folded in, of the class of the base.
+
+        Only `rebase` may follow.
+        """
         return replace(
             self._base,
             features=self.features,
@@ -295,4 +284,4 @@ FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
         ]
     )
 )
-"""What each record type does to the image, by the type's number."""
+"""The function that replays each record type, by the type's number."""

@@ -1,4 +1,4 @@
-"""The one operating error of whoever answers requests: one, or a part of one, is refused."""
+"""The error that refuses a request, or a part of one, with Kafka's error code."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class RequestError(Exception):
 
     @classmethod
     def with_default_message(cls, code: ErrorCode) -> RequestError:
-        """Return the refusal that spells out the code's own message."""
+        """Return the refusal with the default message of `code`."""
         return cls(code, code.default_message)
 
     @property
     def message_or_default(self) -> str | None:
-        """The message, or the code's own where there is none."""
+        """The message, or the default message of the code where there is none."""
         return self.code.default_message if self.message is None else self.message

@@ -24,7 +24,7 @@ class ScramMechanism(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What proves a password; the keys never show in a representation."""
+    """A stored SCRAM credential; its representation leaves out salt and keys."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)

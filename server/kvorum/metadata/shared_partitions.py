@@ -1,4 +1,4 @@
-"""One object for partitions that are alike: of a million there are few kinds."""
+"""A cache of equal partitions: a million partitions have few distinct values."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 from kvorum.metadata.partition import PartitionRegistration
 
 KINDS_MAX: Final = 16_384
-"""More than the ways to place three replicas on 25 brokers. With more kinds than this, sharing
-whole partitions saves little, and what is remembered is forgotten again and again."""
+"""More than the ways to place three replicas on 25 brokers. With more distinct values than this,
+sharing whole partitions saves little, and the cache is cleared again and again."""
 
 
 class SharedPartitions:
-    """Remembers partitions, and their replicas and directories, to hand out the first of a kind.
+    """A cache that returns one object for equal partitions, and for their replicas and directories.
 
-    A cache: who uses it sees equal values, whatever it has forgotten. Images hand it on to those
-    that are made of them.
+    A caller gets an equal value in any case, also after the cache was cleared. An image passes its
+    cache on to the images that are made from it.
     """
 
     __slots__ = ("_directories", "_ids", "_partitions", "_replicas")
@@ -27,7 +27,7 @@ class SharedPartitions:
         self._ids: dict[bytes, bytes] = {}
 
     def share(self, partition: PartitionRegistration) -> PartitionRegistration:
-        """Return a partition equal to `partition`, one that others may have already."""
+        """Return the cached partition that equals `partition`; add it where there is none."""
         known = self._partitions.get(partition)
         return self._remember(partition) if known is None else known
 

@@ -1,4 +1,4 @@
-"""What stands in the files of the metadata shell: values as Kafka's own classes say them."""
+"""File contents of the metadata shell: values in the text form of Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def in_java_order(name: str) -> bytes:
-    """Return what to sort names by to have them in the order of Java, which is that of UTF-16."""
+    """Return the key that sorts names as Java does, by UTF-16 code units."""
     return name.encode("utf-16-be", "surrogatepass")
 
 
 def optional_text(value: object) -> str:
-    """Return the text of something that may be missing."""
+    """Return the text of a value that may be missing, as Java's Optional prints it."""
     return "Optional.empty" if value is None else f"Optional[{value}]"
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Return a moment as ISO 8601 has it, in the zone UTC, with no more of its fraction than is."""
-    # Python's calendar has an end; every 400 years the same days come again.
+    """Return a time as ISO 8601 in the zone UTC, without zeros at the end of the fraction."""
+    # Python's calendar ends at the year 9999; the days repeat every 400 years.
     cycles, within_ms = divmod(timestamp_ms, _CYCLE_MS)
     moment = _EPOCH + timedelta(milliseconds=within_ms)
     fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
@@ -109,7 +109,7 @@ def scram_text(credential: ScramCredential) -> str:
 
 
 def token_text(token_id: str, token: DelegationToken) -> str:
-    """Return the text of a delegation token; its brackets do not match in Kafka either."""
+    """Return the text of a delegation token; Kafka's brackets do not match either."""
     return (
         f"DelegationTokenDatatokenId={token_id}(owner={token.owner}"
         f"(tokenRequester={token.requester}(renewers={' '.join(token.renewers)}, "

@@ -1,4 +1,4 @@
-"""An image as the tree of directories and files that kafka-metadata-shell shows."""
+"""A library for users: the tree that kafka-metadata-shell shows for a metadata image."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _INDENTATION: Final = "  "
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory, whose content is made when it is looked at.
+    """A directory whose content is computed on access.
 
-    `names` may hold a name twice; `child` gives None for a name that leads nowhere.
+    `names` may contain a name twice; `child` returns None for a name without a node.
     """
 
     names: Callable[[], Collection[str]]
@@ -53,7 +53,7 @@ Node: TypeAlias = Directory | str
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Up to where in the log an image goes."""
+    """The last offset, epoch and time that an image contains."""
 
     offset: int
     epoch: int
@@ -62,21 +62,21 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What the program that shows the tree says about itself."""
+    """The version and commit of the program that shows the tree."""
 
     version: str
     commit_id: str
 
 
 class DanglingNameError(Exception):
-    """A directory names something that it does not hold."""
+    """A directory lists a name for which it has no node."""
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(f"Expected {name} to be a valid child of {path}, but it was not.")
 
 
 def tree_lines(node: Node, depth: int = 0) -> Iterator[str]:
-    """Yield what the shell's ``tree`` prints of a directory, and its ``cat`` of a file."""
+    """Yield the output of the shell's ``tree`` for a directory, and of its ``cat`` for a file."""
     if isinstance(node, str):
         yield f"{_INDENTATION * depth}{node}"
         return
@@ -88,7 +88,7 @@ def tree_lines(node: Node, depth: int = 0) -> Iterator[str]:
 
 
 def find_lines(node: Node, path: str) -> Iterator[str]:
-    """Yield what the shell's ``find`` prints; `DanglingNameError` where a name leads nowhere."""
+    """Yield the output of the shell's ``find``; `DanglingNameError` for a name without a node."""
     yield path
     if isinstance(node, str):
         return
@@ -149,7 +149,7 @@ def _cluster(image: ClusterImage) -> Directory:
 
 
 def _by_number(numbers: Collection[int], text: Callable[[int], str]) -> Directory:
-    """Return a directory of files that numbers name."""
+    """Return a directory of files whose names are numbers."""
 
     def child(name: str) -> Node | None:
         return text(int(name)) if name.isdecimal() and int(name) in numbers else None
@@ -173,7 +173,7 @@ def _topics(image: TopicsImage) -> Directory:
 
 
 def _id_in(text: str) -> bytes:
-    """Return the id that a name stands for; nothing has the empty one."""
+    """Return the id that a name encodes; the empty id, which matches nothing, if malformed."""
     try:
         return uuid_from_text(text)
     except ValueError:
@@ -210,10 +210,10 @@ def _resource_name(resource: ConfigResource) -> str:
 
 
 def _client_quotas(image: ClientQuotasImage) -> Directory:
-    """Return the directory of quotas; entities with defaults in them cannot be told apart there.
+    """Return the directory of quotas, where names of entities with defaults are ambiguous.
 
-    A default has no name, and its part is left out. So names come more than once, and lead to the
-    entity without any default, or nowhere.
+    A default has no name, so it is left out of the directory's name. A name may therefore be listed
+    twice; it leads to the entity without any default, or to no node.
     """
     named = {
         _entity_name(entity): entity

@@ -1,4 +1,4 @@
-"""What a topic may be called."""
+"""Rules for topic names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LEGAL_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-"
 
 
 def check_topic_name(name: str) -> None:
-    """Raise `RequestError` INVALID_TOPIC_EXCEPTION for a name no topic can have."""
+    """Raise `RequestError` INVALID_TOPIC_EXCEPTION for an illegal name."""
     reason = reason_name_is_illegal(name)
     if reason is not None:
         raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def reason_name_is_illegal(name: str) -> str | None:
-    """Return what is wrong with `name` as Kafka puts it, None where nothing is."""
+    """Return the reason why `name` is illegal, in Kafka's words, None where it is legal."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):

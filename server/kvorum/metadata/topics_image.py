@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from immutables import Map, MapMutation
@@ -39,7 +38,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage:
-    """Every topic by id, and the id of each by name; `counts` are of all their partitions."""
+    """Every topic by id, and the id of each by name; `counts` covers all their partitions."""
 
     by_id: Map[bytes, TopicImage] = field(default_factory=Map[bytes, TopicImage])
     ids: Map[str, bytes] = field(default_factory=Map[str, bytes])
@@ -62,15 +61,9 @@ class TopicsImage:
         """Return every topic in order of name."""
         return [self.by_id[self.ids[name]] for name in sorted(self.ids)]
 
-    def all_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Yield every partition with its topic and index, by topic name and index."""
-        for topic in self.sorted_topics():
-            for index, partition in topic.partitions.in_order():
-                yield topic, index, partition
-
 
 class TopicsEditor:
-    """Folds a run of records into a `TopicsImage`, changing shared maps only once."""
+    """A builder that folds records into a `TopicsImage`, changing shared maps only once."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
@@ -81,7 +74,7 @@ class TopicsEditor:
         self._counts = PartitionCountsEditor(image.counts)
 
     def finish(self) -> TopicsImage:
-        """Return the image with everything folded in so far."""
+        """Return the image with all records folded so far."""
         if self._by_id is not None and self._ids is not None:
             for topic_id, partitions in self._partitions.items():
                 name = self._by_id[topic_id].name
@@ -105,7 +98,7 @@ class TopicsEditor:
         by_id[record.topic_id] = TopicImage(record.name, record.topic_id)
 
     def remove_topic(self, topic_id: bytes) -> str:
-        """Fold a RemoveTopicRecord and return the name of the topic that is gone."""
+        """Fold a RemoveTopicRecord and return the name of the removed topic."""
         by_id, ids = self._maps()
         topic = self._topic(topic_id)
         edited = self._partitions.pop(topic_id, None)

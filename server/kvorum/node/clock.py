@@ -1,17 +1,30 @@
-"""The clock of a running node; whoever needs time is handed one, so that tests can set it."""
+"""Clocks: code that needs the time receives a clock, so that tests can set it."""
 
 from __future__ import annotations
 
 import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of the time."""
+
+    def monotonic_ms(self) -> float:
+        """Return the milliseconds of a monotonic clock, for timers."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Return the milliseconds since 1970, for timestamps in files and responses."""
+        ...
 
 
 class SystemClock:
-    """The operating system's clocks."""
+    """The clocks of the operating system, which a running node uses."""
 
     def monotonic_ms(self) -> float:
-        """Return milliseconds of a clock that never goes back, for timers."""
+        """Return the milliseconds of a monotonic clock, for timers."""
         return time.monotonic() * 1000
 
     def wall_ms(self) -> int:
-        """Return milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
         return time.time_ns() // 1_000_000

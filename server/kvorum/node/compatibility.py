@@ -1,7 +1,7 @@
-"""The compatibility statement as data: what a node serves, written from the registry itself.
+"""The compatibility statement as data: the APIs that a node serves, taken from the registry.
 
 ``python -m kvorum.node.compatibility docs/compatibility.json`` rewrites the file; a test compares
-it with the registry, and both with what a running node answers.
+it with the registry, and both with the responses of a running node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypedDict
 
 from kvorum.metadata.features import FEATURES, VersionRange
 from kvorum.metadata.metadata_version import (
@@ -19,15 +19,14 @@ from kvorum.metadata.metadata_version import (
     MINIMUM_METADATA_VERSION,
 )
 from kvorum.node.handlers.registry import broker_apis, controller_apis
-from kvorum.node.serving.dispatch import ServedApi
+from kvorum.node.serving.listener_api import ServedApis, Services
 from kvorum.wire.apis import API_SPECS
 
-Node = TypeVar("Node")
 REFERENCE_RELEASE: Final = "4.3.1"
 
 
 class ApiEntry(TypedDict):
-    """One API on one listener, with the range of versions that ApiVersions tells."""
+    """One API on one listener, with the range of versions in ApiVersions."""
 
     key: int
     name: str
@@ -36,7 +35,7 @@ class ApiEntry(TypedDict):
 
 
 class ListenerEntry(TypedDict):
-    """What is served on one kind of listener, and what Kafka serves there beside it."""
+    """The APIs served on one kind of listener, and those that only Kafka serves there."""
 
     served: list[ApiEntry]
     not_served: list[str]
@@ -83,7 +82,7 @@ def compatibility_text() -> str:
     return json.dumps(compatibility(), indent=2) + "\n"
 
 
-def _ranges(apis: Mapping[int, ServedApi[Node]]) -> dict[int, VersionRange]:
+def _ranges(apis: ServedApis[Services]) -> dict[int, VersionRange]:
     return {key: VersionRange(api.min_listed, api.max_version) for key, api in apis.items()}
 
 
@@ -103,7 +102,7 @@ def _listener(kind: str, ranges: Mapping[int, VersionRange]) -> ListenerEntry:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the statement into the file that is named."""
+    """Write the statement into the named file."""
     Path(arguments[0]).write_text(compatibility_text(), encoding="utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""The data directories of a node: locked, checked against the configuration, and told apart."""
+"""The data directories of a node: locked, checked against the configuration, with their ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDirectories:
-    """The directories of a node that may start, with the ids found in them."""
+    """The checked directories of a node, with the ids found in them."""
 
     cluster_id: str
     metadata_directory: Path
@@ -45,7 +45,7 @@ class NodeDirectories:
 
     @property
     def partition_directory(self) -> Path:
-        """Where the metadata log itself lies."""
+        """The directory of the metadata log's partition."""
         return self.metadata_directory / METADATA_LOG_DIRECTORY
 
 
@@ -81,9 +81,9 @@ def open_directories(
 
 
 def take_previous_epoch(directories: Iterable[Path], files: FileSystem) -> int:
-    """Return the broker epoch with which all directories were left in good order, or -1.
+    """Return the broker epoch of the last clean shutdown if all directories have it, else -1.
 
-    From here on the directories count as in use: a crash is seen as one.
+    The marks are removed: after a crash from here on, the directories have no clean shutdown.
     """
     epochs = {take_clean_shutdown(directory, files) for directory in directories}
     if len(epochs) != 1:
@@ -93,7 +93,7 @@ def take_previous_epoch(directories: Iterable[Path], files: FileSystem) -> int:
 
 
 def leave_in_good_order(directories: Iterable[Path], files: FileSystem, *, epoch: int) -> None:
-    """Note in every directory that the broker of `epoch` stopped as it should."""
+    """Mark in every directory that the broker of `epoch` was shut down cleanly."""
     for directory in directories:
         write_clean_shutdown(directory, files, broker_epoch=epoch)
 

@@ -1,4 +1,4 @@
-"""Sockets of a node's listeners, and the addresses it tells others."""
+"""The sockets of a node's listeners, and the addresses that it advertises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.node.config import Listener
 from kvorum.node.errors import NodeStartError
-from kvorum.node.serving.listener import PORT_MAX, bind
+from kvorum.node.serving.socket_server import PORT_MAX, bind
 
 _PROTOCOL_NUMBERS: Mapping[str, int] = MappingProxyType(
     {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -20,7 +20,7 @@ Sockets = Mapping[str, socket.socket]
 
 
 def bind_listeners(listeners: Iterable[Listener], given: Sockets, closing: ExitStack) -> Sockets:
-    """Bind what is not bound yet; all sockets are closed with `closing`. Raises NodeStartError."""
+    """Bind the listeners without a socket; `closing` closes all. Raises NodeStartError."""
     sockets: dict[str, socket.socket] = {}
     for opened in given.values():
         closing.callback(opened.close)
@@ -35,7 +35,7 @@ def bind_listeners(listeners: Iterable[Listener], given: Sockets, closing: ExitS
 
 
 def check_advertised(listeners: Iterable[Listener]) -> None:
-    """Check that every port told to others is one; raises NodeStartError."""
+    """Check that every advertised port is a valid one; raises NodeStartError."""
     for listener in listeners:
         if not 0 <= listener.port <= PORT_MAX:
             raise NodeStartError(
@@ -45,7 +45,7 @@ def check_advertised(listeners: Iterable[Listener]) -> None:
 
 
 def advertised_endpoints(listeners: Iterable[Listener], sockets: Sockets) -> tuple[Endpoint, ...]:
-    """Return where others reach these listeners: with this machine's name, and with real ports."""
+    """Return the advertised endpoints: with this machine's name, and with the bound ports."""
     return tuple(
         Endpoint(
             listener=listener.name,

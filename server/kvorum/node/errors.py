@@ -1,32 +1,32 @@
-"""What can go wrong with a node as a whole, and with one request to it.
+"""The errors of a node as a whole, and those of one request to it.
 
 ::
 
-    NodeError                       one line for the operator
-    ├── NodeStartError              the node cannot start: what, where, and what to do
+    NodeError                       the node does not run; one line for the operator
+    ├── NodeStartError              the node cannot start: cause, place and remedy
     └── NodeFailedError             the node had to stop: its log or disk failed
-    CloseConnectionError            a client sent what only the end of its connection answers
-    NotControllerError              the controller asked is not the active one (41)
+    CloseConnectionError            a request that no response can answer: the connection is closed
+    NotControllerError              the controller is not the active one (41)
 """
 
 from __future__ import annotations
 
 
 class NodeError(Exception):
-    """The base of what ends a node; the text is one line for the operator."""
+    """The base of the errors that end a node; the text is one line for the operator."""
 
 
 class NodeStartError(NodeError):
-    """The node cannot start like this."""
+    """The node cannot start with this configuration or in this environment."""
 
 
 class NodeFailedError(NodeError):
-    """The node ran and cannot go on."""
+    """The node ran and cannot continue."""
 
 
 class CloseConnectionError(Exception):
-    """A request that is answered by closing the connection; the text says why."""
+    """A request that is answered by closing the connection; the text contains the reason."""
 
 
 class NotControllerError(Exception):
-    """The controller asked is not the active one; the text is what Kafka tells the client."""
+    """The controller is not the active one; the text is that of Kafka's response."""

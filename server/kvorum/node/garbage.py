@@ -1,10 +1,10 @@
-"""Python's garbage collector in a process that is a node: no pause grows with the metadata.
+"""Python's garbage collector in the process of a node: no pause grows with the metadata.
 
-A full collection looks at every object there is: with a million partitions that is a pause of
-seconds, in which a leader is taken for dead. What the image is made of never is garbage in cycles;
-it goes when nothing refers to it any more, without the collector. So whatever outlives a
-collection that took long is exempt from all later ones. What is lost by that are cycles among
-such objects that come apart later: at most what was alive at these few moments.
+A full collection visits every object: with a million partitions that is a pause of seconds, in
+which the other voters take a leader for dead. The objects of the image never form garbage in
+cycles; reference counting frees them without the collector. So the objects that survive a long
+collection are exempt from all later ones. The price: cycles among these objects that become
+garbage later are never freed; at most what was alive at these few moments.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def bound_pauses() -> None:
 
 
 class PauseLimit:
-    """A callback of the collector: exempts what outlived a full collection that took long.
+    """A callback of the collector that exempts the objects that survive a long full collection.
 
-    `used_seconds` tells the processor time of the thread: how busy the machine is does not count.
+    `used_seconds` returns the processor time of the thread, so that other load on the machine does
+    not make a collection look long.
     """
 
     def __init__(self, *, freeze: Callable[[], None], used_seconds: Callable[[], float]) -> None:
@@ -40,7 +41,7 @@ class PauseLimit:
         self._started_seconds = 0.0
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
-        """Take the time of full collections."""
+        """Measure the time of a full collection."""
         if info["generation"] != _FULL:
             return
         if phase == "start":

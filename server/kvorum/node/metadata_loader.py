@@ -1,4 +1,4 @@
-"""The committed metadata of a node: batches of the log in, images out; both roles share it."""
+"""Kafka's MetadataLoader: makes images of committed batches; both roles share it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from itertools import chain, islice
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
-from kvorum.node.clock import SystemClock
-from kvorum.node.events.event import Event
-from kvorum.node.loader_measures import LoaderMeasures
-from kvorum.node.raft import Clock, CommittedBatch, LoadedSnapshot
+from kvorum.node.clock import Clock, SystemClock
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metadata_loader_metrics import MetadataLoaderMetrics
+from kvorum.node.raft import CommittedBatch, LoadedSnapshot
 from kvorum.wire.primitives import Message
 
 Subscriber = Callable[[MetadataImage], None]
 PIECE_RECORDS = 2000
-"""How many records are folded in before other work of the event loop gets its turn: some 20 ms."""
+"""How many records are applied before other work of the event loop gets its turn: some 20 ms."""
 _log = logging.getLogger(__name__)
 
 
 class MetadataLoader:
-    """Folds what is committed into an image and tells those who follow it.
+    """Applies committed records to an image and publishes it to subscribers.
 
-    `image` holds everything committed, an open metadata transaction included; `published` is what
-    anybody but the controller may act on.
+    `image` contains everything committed, an open metadata transaction included; `published` is
+    the image that every part except the controller acts on.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self.measures = LoaderMeasures(self._clock.monotonic_ms())
+        self.measures = MetadataLoaderMetrics(self._clock.monotonic_ms())
         self.image = MetadataImage()
         self.last_offset = -1
         self.last_epoch = 0
@@ -52,7 +52,7 @@ class MetadataLoader:
         self._subscribers.append(subscriber)
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
-        """Return once the published image fulfils `condition`."""
+        """Wait until the published image fulfils `condition`."""
         while not condition(self.published):
             changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(changed)
@@ -62,12 +62,12 @@ class MetadataLoader:
                 self._waiting.discard(changed)
 
     def load_snapshot(self, snapshot: LoadedSnapshot) -> None:
-        """Replace the image by the one a snapshot holds; raises `MetadataError`."""
+        """Replace the image by that of a snapshot; raises `MetadataError`."""
         for _ in self.load_in_pieces(snapshot):
             pass
 
     def load_in_pieces(self, snapshot: LoadedSnapshot) -> Iterator[None]:
-        """Do the same piece by piece; until the last of them, everything stays as it was."""
+        """Do the same piece by piece; the image changes only with the last piece."""
         last_offset = snapshot.end_offset - 1
         image = MetadataImage()
         records = _decoded(chain.from_iterable(snapshot.values), last_offset, step=0)
@@ -81,16 +81,18 @@ class MetadataLoader:
         self.bytes_since_snapshot = 0
         self.features_offset = last_offset
         self.measures.snapshot_count += 1
-        _log.info(Event("Loaded a snapshot", end_offset=snapshot.end_offset, epoch=snapshot.epoch))
+        _log.info(
+            LogEvent("Loaded a snapshot", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        )
         self._publish()
 
     def commit(self, batches: Sequence[CommittedBatch]) -> None:
-        """Fold committed batches into the image; raises `MetadataError`."""
+        """Apply committed batches to the image; raises `MetadataError`."""
         for _ in self.commit_in_pieces(batches):
             pass
 
     def commit_in_pieces(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
-        """Do the same piece by piece; until the last of them, everything stays as it was."""
+        """Do the same piece by piece; the image changes only with the last piece."""
         image = self.image
         folded = 0
         for batch in batches:
@@ -112,7 +114,7 @@ class MetadataLoader:
         self._take(image, batches)
 
     def _take(self, image: MetadataImage, batches: Sequence[CommittedBatch]) -> None:
-        """Make `image`, with all of `batches` in it, the one that counts."""
+        """Make `image`, which contains all of `batches`, the current one, and publish it."""
         last = batches[-1]
         self.last_offset = last.last_offset
         self.last_epoch = last.epoch
@@ -138,7 +140,7 @@ class MetadataLoader:
 def _decoded(
     values: Iterable[bytes], first_offset: int, *, step: int
 ) -> Iterator[tuple[Message, int, int]]:
-    """Yield message, version and offset; the records of a snapshot all have its last offset."""
+    """Yield message, version and offset; all records of a snapshot have its last offset."""
     for index, value in enumerate(values):
         message, version = decode_record(value)
         yield message, version, first_offset + step * index

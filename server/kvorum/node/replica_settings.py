@@ -1,4 +1,4 @@
-"""What a node's configuration means to its replica of the metadata log."""
+"""The settings of a node's replica of the metadata log, from the node's configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import NodeDirectories
-from kvorum.node.raft import Address, ListenerAddress, RaftSettings, StaticVoter
+from kvorum.node.raft import RaftSettings
+from kvorum.raft import Destination
+from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.log_config import LogConfig
 
@@ -15,7 +17,7 @@ from kvorum.storage.log_config import LogConfig
 def replica_settings(
     config: NodeConfig, directories: NodeDirectories, controllers: Iterable[Endpoint]
 ) -> RaftSettings:
-    """Return the settings; `controllers` are the controller listeners that are advertised."""
+    """Return the settings; `controllers` are the advertised controller listeners."""
     quorum = config.quorum
     return RaftSettings(
         node_id=config.node_id,
@@ -25,15 +27,13 @@ def replica_settings(
         can_vote=config.is_controller,
         controller_listener=config.listeners.controller_names[0].upper(),
         local_listeners=tuple(
-            ListenerAddress(endpoint.listener, endpoint.host, endpoint.port)
+            RaftEndpoint(endpoint.listener, endpoint.host, endpoint.port)
             for endpoint in controllers
         ),
         static_voters=tuple(
-            StaticVoter(voter.node_id, voter.host, voter.port) for voter in quorum.voters
+            Destination(voter.node_id, voter.host, voter.port) for voter in quorum.voters
         ),
-        bootstrap_servers=tuple(
-            Address(server.host, server.port) for server in quorum.bootstrap_servers
-        ),
+        bootstrap_servers=quorum.bootstrap_servers,
         raft=RaftConfig(
             election_timeout_ms=quorum.election_timeout_ms,
             election_backoff_ms_max=quorum.election_backoff_ms_max,

@@ -1,4 +1,4 @@
-"""Running a node as a process of its own: its loop, its signals, its end."""
+"""A node as a process of its own: its event loop, its signals, its end."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any, Protocol, TypeVar
 
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.garbage import bound_pauses
-from kvorum.node.serving.connection_limits import raise_descriptor_limit
+from kvorum.node.serving.connection_quotas import raise_descriptor_limit
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Result = TypeVar("Result")
 
 
 class Runnable(Protocol):
-    """A node, or several of them as one."""
+    """A node, or several nodes that start and stop together."""
 
     async def start(self) -> None:
-        """Return once it serves."""
+        """Start; return once it serves."""
         ...
 
     async def stop(self) -> None:
-        """Stop in good order. May be repeated."""
+        """Do a controlled shutdown. May be repeated."""
         ...
 
     async def failed(self) -> NodeFailedError:
-        """Return why it cannot go on, once it cannot."""
+        """Wait until it cannot continue, and return the reason."""
         ...
 
 
 def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` in a new event loop: uvloop's where it is installed."""
+    """Run `main` in a new event loop: uvloop's if it is installed."""
     raise_descriptor_limit()
     bound_pauses()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -43,10 +43,10 @@ def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
 async def run_until_stopped(
     node: Runnable, *, when_started: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Start a node and run it until SIGTERM or SIGINT ask for a controlled stop.
+    """Start a node and run it until SIGTERM or SIGINT asks for a controlled shutdown.
 
-    `when_started` is run beside the node once it serves. Raises NodeStartError, StorageError, and
-    NodeFailedError where the node could not go on.
+    `when_started` runs beside the node once it serves. Raises NodeStartError, StorageError, and
+    NodeFailedError if the node cannot continue.
     """
     stop_asked = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -82,7 +82,7 @@ async def _run(
             with suppress(asyncio.CancelledError):
                 await beside
         stopping = asyncio.create_task(node.stop())
-        # The log may fail while the node takes its leave.
+        # The log may fail during the controlled shutdown.
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
         if not stopping.done():
             stopping.cancel()

@@ -1,21 +1,19 @@
-"""What the handlers of each listener work with."""
+"""The parts of a node that the handlers of each listener use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
-from kvorum.node.broker.topic_creator import TopicCreator
+from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
-from kvorum.node.controller.shell import ControllerShell
+from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.forwarding import Forwarder
-from kvorum.node.raft import Clock, RaftNode
-
-if TYPE_CHECKING:
-    from kvorum.node.serving.dispatch import Dispatcher
+from kvorum.node.raft import RaftNode
+from kvorum.node.serving.request_handler import GiveAccess
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The lowest and highest version by API key."""
@@ -23,27 +21,27 @@ VersionRanges = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerServices:
-    """The broker's side of a node; `served` is what its listeners offer at this moment."""
+    """The broker's side of a node; `served` returns the APIs that its listeners serve now."""
 
     config: NodeConfig
     cluster_id: str
     raft: RaftNode
     loader: MetadataLoader
-    forwarder: Forwarder
-    topic_creator: TopicCreator
+    forwarder: ForwardingManager
+    topic_creator: AutoTopicCreationManager
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerServices:
-    """The controller's side of a node; `dispatcher` reads what comes in an Envelope."""
+    """The controller's side of a node; `give_access` serves requests in an Envelope."""
 
     config: NodeConfig
     cluster_id: str
     raft: RaftNode
     loader: MetadataLoader
-    shell: ControllerShell
+    shell: QuorumController
     served: VersionRanges
-    dispatcher: Dispatcher[ControllerServices] | None = field(default=None, repr=False)
+    give_access: GiveAccess

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from kvorum.raft.basics import (
-    BOOTSTRAP_SNAPSHOT_ID,
-    Destination,
-    ElectionRecord,
-    Endpoint,
-    Endpoints,
-    OffsetAndEpoch,
-    ReplicaKey,
-)
+from kvorum.raft.basics import Destination, ElectionRecord, Endpoint, Endpoints, ReplicaKey
 from kvorum.raft.config import RaftConfig
-from kvorum.raft.core import NotLeadingError, RaftCore
+from kvorum.raft.core import RaftCore
 from kvorum.raft.effects import Effect, Effects
-from kvorum.raft.log_view import EpochStart, LogView
+from kvorum.raft.errors import (
+    IllegalMoveError,
+    KRaftVersionUpgradeError,
+    NotLeaderError,
+    RaftError,
+)
+from kvorum.raft.log_view import LogView
 from kvorum.raft.replica import Identity
-from kvorum.raft.transitions import IllegalMoveError
-from kvorum.raft.voter_changes.upgrading import KRaftVersionUpgradeError, StaleEpochError
-from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 __all__ = [
     "BOOTSTRAP_SNAPSHOT_ID",
@@ -34,13 +32,13 @@ __all__ = [
     "IllegalMoveError",
     "KRaftVersionUpgradeError",
     "LogView",
-    "NotLeadingError",
+    "NotLeaderError",
     "OffsetAndEpoch",
     "RaftConfig",
     "RaftCore",
+    "RaftError",
     "ReplicaKey",
-    "StaleEpochError",
     "Voter",
-    "VoterHistory",
     "VoterSet",
+    "VoterSetHistory",
 ]

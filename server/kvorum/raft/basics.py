@@ -1,24 +1,9 @@
-"""The small values everything else in the core is made of."""
+"""The small values of the core: replica keys, endpoints, destinations, the election record."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
-
-
-class OffsetAndEpoch(NamedTuple):
-    """A log position and the leader epoch of the record before it."""
-
-    offset: int
-    epoch: int
-
-    def is_before(self, other: OffsetAndEpoch) -> bool:
-        """Tell whether a log that ends here is behind one that ends at `other`: epochs decide."""
-        return (self.epoch, self.offset) < (other.epoch, other.offset)
-
-
-BOOTSTRAP_SNAPSHOT_ID = OffsetAndEpoch(0, 0)
-"""The snapshot that formatting a directory leaves: it holds the first voters and no records."""
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +16,7 @@ class ReplicaKey:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a node listens, under the name of a listener (in upper case)."""
+    """An address at which a node listens; `name` is the listener's name in upper case."""
 
     name: str
     host: str
@@ -39,14 +24,14 @@ class Endpoint:
 
 
 EPOCH_MAX = 2**31 - 2
-"""The highest epoch that is entered on anyone's word: one must be left for an election."""
+"""The highest epoch that a replica enters because a peer names it: an election needs one more."""
 
 Endpoints: TypeAlias = tuple[Endpoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Whom to send to. Servers known by address only have ids of -2 and below."""
+    """The target of a request. Servers known by address only have ids of -2 and below."""
 
     id: int
     host: str
@@ -55,7 +40,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class ElectionRecord:
-    """What must survive a restart: the epoch, and the leader and the vote given in it."""
+    """The state that must survive a restart: the epoch, and the leader and the vote in it."""
 
     epoch: int
     leader_id: int | None = None

@@ -1,4 +1,4 @@
-"""How patient the quorum is: Kafka's keys and defaults."""
+"""The timeouts and sizes of the quorum: Kafka's keys and defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RaftConfig:
     """controller.quorum.request.timeout.ms: how long a peer may take to answer."""
 
     retry_backoff_ms: int = 20
-    """controller.quorum.retry.backoff.ms: pause after a peer failed or refused."""
+    """controller.quorum.retry.backoff.ms: the pause after a request failed or was refused."""
 
     fetch_bytes_max: int = 1024 * 1024
     """controller.quorum.fetch.max.bytes: how much one fetch asks for."""
@@ -34,13 +34,13 @@ class RaftConfig:
     """How long the leader may hold a fetch that finds nothing new."""
 
     auto_join: bool = False
-    """controller.quorum.auto.join.enable: a controller that is no voter asks to become one."""
+    """controller.quorum.auto.join.enable: a controller that is not a voter asks to become one."""
 
     caught_up_window_ms: int = 3_600_000
-    """How long ago a replica may have fetched to be taken for one that is there to vote."""
+    """A replica whose last fetch is older than this cannot be added to the voters."""
 
     observer_session_ms: int = 300_000
-    """How long an observer that fell silent stays listed."""
+    """How long the leader lists an observer after the observer's last fetch."""
 
     shutdown_timeout_ms: int = 5000
     """How long a leader that shuts down waits for a successor."""
@@ -49,19 +49,28 @@ class RaftConfig:
     """How long each voter lets the one before it try to replace a leader whose process is gone."""
 
     precedence_ms: int = 150
-    """How long a voter that gave a pre-vote lets the other one try, where it would try itself."""
+    """How long a voter that gave a pre-vote waits for the receiver to win before it stands."""
 
     @property
     def check_quorum_ms(self) -> int:
-        """How long a leader goes on without hearing from a majority."""
+        """How long a leader goes on without fetches from a majority."""
         return int(1.5 * self.fetch_timeout_ms)
 
     @property
     def begin_quorum_ms(self) -> int:
-        """How often a leader tells silent voters that it leads."""
+        """How often a leader sends BeginQuorumEpoch to the voters that do not fetch."""
         return self.fetch_timeout_ms // 2
 
     @property
+    def voter_probe_ms(self) -> int:
+        """How long a leader waits for the answer of a voter at the endpoint that the voter named.
+
+        The voter does not fetch until its UpdateRaftVoter is answered. The wait must be shorter
+        than that request's timeout and than the voter's fetch timeout.
+        """
+        return min(self.request_timeout_ms, self.fetch_timeout_ms) // 2
+
+    @property
     def voter_update_ms(self) -> int:
-        """How often a follower looks whether the leader has to be told something about it."""
+        """How often a follower checks whether it has something to report to the leader."""
         return self.fetch_timeout_ms

@@ -4,12 +4,12 @@ The shell that drives it keeps to this:
 
 1. It calls one verb at a time, each with `now`, milliseconds of a clock that never goes back.
 2. It does the effects in order (see `effects`), and all of one verb before those of the next.
-3. After appending it makes the log durable, in its own time, and says so with `log_durable`.
+3. After appending it makes the log durable, in its own time, and reports it with `log_durable`.
 4. It calls `tick` when `next_deadline` is reached.
 5. It hands back a response, or a failure, for every `Send`; what comes too late is ignored.
 
-Nothing that a peer says makes a verb raise. IllegalMoveError means that an invariant is broken, and
-the replica must stop.
+Nothing that a peer sends makes a verb raise. IllegalMoveError means that an invariant is broken,
+and the replica must stop.
 """
 
 from __future__ import annotations
@@ -17,14 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kvorum.raft.answering import (
-    answer_begin_quorum_epoch,
-    answer_end_quorum_epoch,
-    answer_vote,
-)
-from kvorum.raft.basics import ElectionRecord, OffsetAndEpoch
+from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.config import RaftConfig
-from kvorum.raft.effects import Answer, AppendProposal, Effects, ShutdownComplete
+from kvorum.raft.effects import AppendProposal, Effects, SendResponse, ShutdownComplete
+from kvorum.raft.election_requests import (
+    handle_begin_quorum_epoch_request,
+    handle_end_quorum_epoch_request,
+    handle_vote_request,
+)
+from kvorum.raft.fetch_requests import (
+    answer_parked,
+    fail_parked,
+    handle_describe_quorum_request,
+    handle_fetch_request,
+    handle_fetch_snapshot_request,
+    update_high_watermark,
+)
+from kvorum.raft.initial_role import initial_role
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import (
     AddRaftVoterRequest,
@@ -41,36 +50,24 @@ from kvorum.raft.messages import (
     VoteRequest,
 )
 from kvorum.raft.metrics import RaftMetrics, metrics_of
-from kvorum.raft.polling import next_deadline, poll
+from kvorum.raft.poll import next_deadline, poll
 from kvorum.raft.replica import Identity, Replica
-from kvorum.raft.responding import handle_response, update_follower_high_watermark
+from kvorum.raft.responses import handle_response, update_follower_high_watermark
 from kvorum.raft.roles import Candidate, Follower, Leader, Resigned, Role
-from kvorum.raft.serving import (
-    answer_describe_quorum,
-    answer_fetch_snapshot,
-    answer_parked,
-    fail_parked,
-    serve_fetch,
-    update_high_watermark,
-)
-from kvorum.raft.starting import first_role
-from kvorum.raft.voter_changes.adding import begin_adding
-from kvorum.raft.voter_changes.removing import begin_removing
-from kvorum.raft.voter_changes.updating import answer_update
-from kvorum.raft.voter_changes.upgrading import upgrade_kraft_version
-from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.voter_changes.add_voter_handler import handle_add_voter_request
+from kvorum.raft.voter_changes.kraft_version_upgrade import upgrade_kraft_version
+from kvorum.raft.voter_changes.remove_voter_handler import handle_remove_voter_request
+from kvorum.raft.voter_changes.update_voter_handler import handle_update_voter_request
 from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from random import Random
 
 
-class NotLeadingError(Exception):
-    """Records were proposed to a replica that does not lead that epoch."""
-
-
 class RaftCore:
-    """One replica; `log` and `history` say what its directory holds, and become its own."""
+    """One replica. It takes over `log` and `history`, which describe what its directory holds."""
 
     def __init__(
         self,
@@ -78,7 +75,7 @@ class RaftCore:
         *,
         config: RaftConfig,
         log: LogView,
-        history: VoterHistory,
+        history: VoterSetHistory,
         random: Random,
     ) -> None:
         self._replica = Replica(identity, config=config, log=log, history=history, random=random)
@@ -91,11 +88,11 @@ class RaftCore:
 
     @property
     def log(self) -> LogView:
-        """What the core takes the log to be; to be looked at, not changed."""
+        """The core's view of the log; to be looked at, not changed."""
         return self._replica.log
 
     @property
-    def history(self) -> VoterHistory:
+    def history(self) -> VoterSetHistory:
         """The voters and kraft.version through the log; to be looked at, not changed."""
         return self._replica.history
 
@@ -115,7 +112,7 @@ class RaftCore:
         return self._replica.may_stand
 
     def metrics(self, now: float) -> RaftMetrics:
-        """Return what can be measured of the replica."""
+        """Return the replica's metrics as of `now`."""
         return metrics_of(self._replica, now)
 
     @property
@@ -126,7 +123,7 @@ class RaftCore:
     def start(self, now: float, *, stored: ElectionRecord | None) -> Effects:
         """Take the role that the stored record leaves; a lone voter begins to lead at once."""
         replica = self._replica
-        replica.begin_as(first_role(replica, now, stored), stored=stored)
+        replica.begin_as(initial_role(replica, now, stored), stored=stored)
         if replica.is_only_voter and not isinstance(replica.role, Candidate):
             replica.become_prospective(now)
         return self._finish(now)
@@ -136,39 +133,39 @@ class RaftCore:
         return self._finish(now)
 
     def receive(self, now: float, *, token: int, request: Request) -> Effects:
-        """Take in a request; its answer comes, now or later, as an Answer to `token`."""
+        """Handle a request; its response comes, now or later, as a SendResponse with `token`."""
         replica = self._replica
         match request:
             case FetchRequest():
-                serve_fetch(replica, now, token, request)
+                handle_fetch_request(replica, now, token, request)
             case AddRaftVoterRequest():
-                begin_adding(replica, now, token=token, request=request)
+                handle_add_voter_request(replica, now, token=token, request=request)
             case RemoveRaftVoterRequest():
-                begin_removing(replica, now, token=token, request=request)
+                handle_remove_voter_request(replica, now, token=token, request=request)
+            case UpdateRaftVoterRequest():
+                handle_update_voter_request(replica, now, token=token, request=request)
             case _:
-                replica.outbox.add(Answer(token, _answer(replica, now, request)))
+                replica.outbox.add(SendResponse(token, _answer(replica, now, request)))
         return self._finish(now)
 
     def forget(self, token: int) -> None:
-        """Note that nobody waits for the answer to a request any more."""
+        """Note that a request's client has gone and needs no response."""
         self._replica.parked.forget(token)
 
     def receive_response(
         self, now: float, *, number: int, response: Response | RequestFailed
     ) -> Effects:
-        """Take in what came of the Send of that number."""
+        """Handle the response to the Send of that number, or its failure."""
         handle_response(self._replica, now, number, response)
         return self._finish(now)
 
     def propose(self, now: float, *, epoch: int, count: int) -> tuple[int, Effects]:
         """Append `count` records as one batch; return the offset of the first one.
 
-        Raises NotLeadingError unless the replica leads in `epoch`.
+        Raises NotLeaderError unless the replica leads in `epoch`.
         """
         replica = self._replica
-        role = replica.role
-        if not isinstance(role, Leader) or role.epoch != epoch or replica.is_shutting_down:
-            raise NotLeadingError
+        replica.leader_in(epoch, action="Append")
         base_offset = replica.log.append(epoch=epoch, count=count)
         replica.outbox.add(AppendProposal(base_offset, epoch, count))
         answer_parked(replica, replica.parked.take_reached_by(replica.log.end_offset))
@@ -177,10 +174,10 @@ class RaftCore:
     def upgrade_kraft_version(
         self, now: float, *, epoch: int, kraft_version: int, validate_only: bool
     ) -> tuple[bool, Effects]:
-        """Begin to work at another kraft.version; with `validate_only` only look whether it can be.
+        """Append a new kraft.version; with `validate_only` only check whether that is possible.
 
-        The result is False where it is in force already; else it is once what was appended is
-        committed. Raises KRaftVersionUpgradeError and StaleEpochError.
+        Returns False where the version is in force already. Otherwise it is in force as soon as
+        the appended batch is committed. Raises KRaftVersionUpgradeError and NotLeaderError.
         """
         is_new = upgrade_kraft_version(
             self._replica,
@@ -199,7 +196,7 @@ class RaftCore:
         return self._finish(now)
 
     def log_truncated(self, now: float, end_offset: int) -> Effects:
-        """Note that a truncation went further than was asked for."""
+        """Note that a truncation removed more than was asked for."""
         self._replica.log.truncate_to(end_offset)
         self._replica.history.truncate_to(end_offset)
         return self._finish(now)
@@ -212,7 +209,7 @@ class RaftCore:
         voters: VoterSet | None,
         kraft_version: int,
     ) -> Effects:
-        """Note that a fetched snapshot is durable and the log goes on behind it."""
+        """Note that a fetched snapshot is durable and that the log continues behind it."""
         replica = self._replica
         replica.log.replace_by_snapshot(snapshot_id)
         replica.history.start_from_snapshot(snapshot_id, voters=voters, kraft_version=kraft_version)
@@ -221,7 +218,7 @@ class RaftCore:
         return self._finish(now)
 
     def snapshot_refused(self, now: float, snapshot_id: OffsetAndEpoch) -> Effects:
-        """Note that a fetched snapshot turned out to be none."""
+        """Note that a fetched snapshot failed its check and was dropped."""
         self._end_download(snapshot_id)
         role = self._replica.role
         destination = self._replica.leader_destination()
@@ -238,17 +235,17 @@ class RaftCore:
             role.download = None
 
     def snapshot_created(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Note a snapshot that the shell made of its own state."""
+        """Note a snapshot that the shell has written from its own state."""
         self._replica.log.add_snapshot(snapshot_id)
 
     def log_start_moved(self, start_offset: int, snapshots: Iterable[OffsetAndEpoch]) -> None:
-        """Note that old records and snapshots were given up; `snapshots` are what is left."""
+        """Note that old records and snapshots were removed; `snapshots` are the remaining ones."""
         self._replica.log.start_moved(start_offset, snapshots)
 
     def stood_still(self, duration_ms: float) -> None:
-        """Note that the process could not run for so long, and so could not hear its leader.
+        """Note that the process did not run for `duration_ms` and could not hear its leader.
 
-        A leader that is known to be gone is not waited for any longer on that account.
+        The fetch timeout becomes longer by that time, except where the leader is known to be gone.
         """
         role = self._replica.role
         if isinstance(role, Follower) and not role.is_leader_gone:
@@ -271,7 +268,7 @@ class RaftCore:
         return self._finish(now)
 
     def _finish(self, now: float) -> Effects:
-        """Do what has become due, and hand over everything that is to be done."""
+        """Do what has become due, and return all collected effects."""
         replica = self._replica
         poll(replica, now)
         if not isinstance(replica.role, Leader):
@@ -288,19 +285,17 @@ class RaftCore:
 
 
 def _answer(replica: Replica, now: float, request: Request) -> Response:
-    """Answer what is answered at once."""
+    """Return the response to a request that never waits."""
     match request:
         case VoteRequest():
-            return answer_vote(replica, now, request)
+            return handle_vote_request(replica, now, request)
         case BeginQuorumEpochRequest():
-            return answer_begin_quorum_epoch(replica, now, request)
+            return handle_begin_quorum_epoch_request(replica, now, request)
         case EndQuorumEpochRequest():
-            return answer_end_quorum_epoch(replica, now, request)
+            return handle_end_quorum_epoch_request(replica, now, request)
         case FetchSnapshotRequest():
-            return answer_fetch_snapshot(replica, now, request)
+            return handle_fetch_snapshot_request(replica, now, request)
         case DescribeQuorumRequest():
-            return answer_describe_quorum(replica, now)
-        case UpdateRaftVoterRequest():
-            return answer_update(replica, now, request)
+            return handle_describe_quorum_request(replica, now)
         case _:
             raise TypeError(f"{request} is not for a replica")

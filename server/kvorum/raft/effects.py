@@ -1,18 +1,19 @@
-"""What the core wants done, as plain data.
+"""The effects that the core asks its shell for, as plain data.
 
 Every verb of the core returns one `Effects`. Its `write`, if there is one, must be durable before
-anything in `after_write` is done; what is in `at_once` need not wait for it. Both are done in
-order, and nothing of one verb before the writes of the verbs before it. What depends on the *log*
-being durable is not in here at all: it comes out of the verb that tells the core so.
+anything in `after_write` is done; the effects in `at_once` need not wait for it. Both are done in
+order, and nothing of one verb before the writes of the verbs before it. Effects that depend on the
+*log* being durable are not in here at all: `log_durable` returns them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from kvorum.raft.basics import Destination, ElectionRecord, OffsetAndEpoch
+from kvorum.raft.basics import Destination, ElectionRecord
 from kvorum.raft.messages import Request, Response
 from kvorum.raft.voter_set import VoterSet
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 class WriteElection(NamedTuple):
@@ -31,7 +32,7 @@ class Send(NamedTuple):
     request: Request
 
 
-class Answer(NamedTuple):
+class SendResponse(NamedTuple):
     """Answer the request that came in under `token`."""
 
     token: int
@@ -84,7 +85,7 @@ class TruncateLog(NamedTuple):
 
 
 class BeginDownload(NamedTuple):
-    """Begin to store a snapshot that is fetched; drop one that was being fetched before."""
+    """Begin to store a fetched snapshot; drop one that was being fetched before."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -100,7 +101,10 @@ class DropDownload(NamedTuple):
 
 
 class InstallDownload(NamedTuple):
-    """Check and keep the fetched snapshot, begin the log anew behind it; then tell the core."""
+    """Check and keep the fetched snapshot and begin the log anew behind it.
+
+    The shell then reports the outcome with `snapshot_installed` or `snapshot_refused`.
+    """
 
     snapshot_id: OffsetAndEpoch
 
@@ -131,19 +135,19 @@ class LeaderChanged(NamedTuple):
 
 
 class PeerRefused(NamedTuple):
-    """A peer failed, or said what cannot be right; for the log of the process."""
+    """A peer failed or sent an invalid response; for the log of the process."""
 
     destination: Destination
     reason: str
 
 
 class ShutdownComplete(NamedTuple):
-    """Nothing more is to be waited for before closing."""
+    """The replica has handed over and can be closed."""
 
 
 Effect: TypeAlias = (
     Send
-    | Answer
+    | SendResponse
     | AppendProposal
     | AppendEpochStart
     | AppendVoters
@@ -163,7 +167,7 @@ Effect: TypeAlias = (
 
 
 class Effects(NamedTuple):
-    """What one verb of the core wants done."""
+    """The effects of one verb of the core."""
 
     at_once: tuple[Effect, ...] = ()
     write: WriteElection | None = None
@@ -171,7 +175,7 @@ class Effects(NamedTuple):
 
 
 class Outbox:
-    """Collects the effects of one verb."""
+    """The effects of one verb while they are being collected."""
 
     def __init__(self) -> None:
         self._at_once: list[Effect] = []
@@ -179,7 +183,7 @@ class Outbox:
         self._after_write: list[Effect] = []
 
     def add(self, effect: Effect) -> None:
-        """Add an effect; behind a write it waits for that, since it may rest on it."""
+        """Add an effect; an effect behind a write waits for it, since it may depend on it."""
         (self._at_once if self._write is None else self._after_write).append(effect)
 
     def write(self, write: WriteElection) -> None:

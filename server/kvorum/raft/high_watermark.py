@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def majority_offset(end_offsets: Sequence[int]) -> int:
-    """Return the highest offset that a majority has reached; raises ValueError for no voters."""
+    """Return the highest offset that a majority has reached; raise ValueError for no voters."""
     if not end_offsets:
         raise ValueError("there are no voters")
     return sorted(end_offsets, reverse=True)[len(end_offsets) // 2]
@@ -17,8 +17,8 @@ def advanced_high_watermark(
 ) -> int | None:
     """Return the new high watermark, or None where it stays.
 
-    It rises only to an offset behind the first record of the leader's own epoch: what was left by
-    earlier leaders is committed by being followed by that (section 5.4.2 of the Raft paper).
+    It rises only to an offset behind the first record of the leader's own epoch: committing that
+    record commits the records of earlier leaders before it (section 5.4.2 of the Raft paper).
     """
     if not end_offsets:
         return None

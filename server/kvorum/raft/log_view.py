@@ -1,36 +1,25 @@
-"""What the core knows of the log: where it starts and ends, its epochs and snapshots. No bytes."""
+"""The core's view of the log: its start and end, epochs and snapshots, and no bytes."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
 
-from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-
-
-class EpochStart(NamedTuple):
-    """An epoch and the offset of its first record."""
-
-    epoch: int
-    start_offset: int
-
-
-class FetchVerdict(Enum):
-    """What the position of a fetching replica is to this log."""
-
-    VALID = "valid"
-    DIVERGING = "diverging"
-    SNAPSHOT = "snapshot"
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import (
+    EpochStart,
+    LogOutline,
+    ValidOffsetAndEpoch,
+    end_offset_for_epoch,
+    validate_offset_and_epoch,
+)
 
 
 @dataclass(slots=True)
 class LogView:
-    """A mirror of the log that the shell keeps; every change of the one is made to the other.
+    """A mirror of the shell's log; every change of the one is made to the other.
 
-    `durable_end_offset` is how far the log would survive a power cut.
+    The log below `durable_end_offset` survives a power cut.
     """
 
     start_offset: int = 0
@@ -48,18 +37,13 @@ class LogView:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """The log's end as votes and fetches name it."""
+        """The log's end as Vote and Fetch requests carry it."""
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:
-        """The snapshot that reaches furthest."""
-        return max(self.snapshots, key=lambda known: (known.epoch, known.offset), default=None)
-
-    @property
-    def earliest_snapshot(self) -> OffsetAndEpoch | None:
-        """The snapshot that reaches least far."""
-        return min(self.snapshots, key=lambda known: (known.epoch, known.offset), default=None)
+        """The snapshot with the highest end offset."""
+        return max(self.snapshots, default=None)
 
     @property
     def latest_loadable_snapshot(self) -> OffsetAndEpoch | None:
@@ -81,7 +65,7 @@ class LogView:
         return base_offset
 
     def became_durable(self, end_offset: int) -> bool:
-        """Note that the log is durable below `end_offset`; tell whether that is news."""
+        """Note that the log is durable below `end_offset`; return whether that is news."""
         reached = min(end_offset, self.end_offset)
         if reached <= self.durable_end_offset:
             return False
@@ -96,7 +80,7 @@ class LogView:
             self.epochs.pop()
 
     def replace_by_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Note that the log goes on, empty, at the end of a snapshot that is durable."""
+        """Note that the log is empty and continues at the end of a durable snapshot."""
         self.start_offset = self.end_offset = self.durable_end_offset = snapshot_id.offset
         self.epochs.clear()
         self.snapshots = [snapshot_id]
@@ -107,7 +91,7 @@ class LogView:
             self.snapshots.append(snapshot_id)
 
     def start_moved(self, start_offset: int, snapshots: Iterable[OffsetAndEpoch]) -> None:
-        """Note that older records and snapshots were given up; `snapshots` are what is left."""
+        """Note that older records and snapshots were removed; `snapshots` are the others."""
         self.start_offset = max(self.start_offset, start_offset)
         self.snapshots = list(snapshots)
         older = [entry for entry in self.epochs if entry.start_offset <= self.start_offset]
@@ -116,52 +100,19 @@ class LogView:
             self.epochs = [first, *self.epochs[len(older) :]]
 
     def end_offset_for(self, epoch: int) -> OffsetAndEpoch:
-        """Return the largest epoch not above `epoch` and the offset where it ends.
+        """Return the largest epoch not above `epoch` and the offset where it ends."""
+        return end_offset_for_epoch(self._outline, epoch)
 
-        For an epoch above all of the log's, that is the log's end and last epoch.
-        """
-        above = bisect_right(self.epochs, epoch, key=lambda entry: entry.epoch)
-        if above == len(self.epochs):
-            return self.end
-        end_offset = self.epochs[above].start_offset
-        if above > 0:
-            return OffsetAndEpoch(end_offset, self.epochs[above - 1].epoch)
-        earliest = self.earliest_snapshot
-        if earliest is not None and earliest.offset == end_offset:
-            return earliest
-        return OffsetAndEpoch(end_offset, epoch)
+    def judge(self, position: OffsetAndEpoch) -> ValidOffsetAndEpoch:
+        """Return whether a replica can fetch there, must truncate, or needs a snapshot."""
+        return validate_offset_and_epoch(self._outline, position)
 
-    def judge(self, position: OffsetAndEpoch) -> tuple[FetchVerdict, OffsetAndEpoch]:
-        """Judge where another replica wants to go on: here, after truncating, or by a snapshot.
-
-        The position returned is where to go on, where the other's log diverges, or the snapshot.
-        """
-        if self.start_offset == 0 and position.offset == 0:
-            return FetchVerdict.VALID, position
-        earliest, latest = self.earliest_snapshot, self.latest_snapshot
-        if earliest is not None and latest is not None:
-            is_other_start = (
-                position.offset == self.start_offset and position.epoch != earliest.epoch
-            )
-            if (
-                position.offset < self.start_offset
-                or is_other_start
-                or position.epoch < earliest.epoch
-            ):
-                return FetchVerdict.SNAPSHOT, latest
-        end = self.end_offset_for(position.epoch)
-        if end.epoch != position.epoch or end.offset < position.offset:
-            return FetchVerdict.DIVERGING, end
-        if latest is not None and not self._is_vouched_for(position):
-            return FetchVerdict.SNAPSHOT, latest
-        return FetchVerdict.VALID, position
-
-    def _is_vouched_for(self, position: OffsetAndEpoch) -> bool:
-        """Tell whether the epoch of the record before `position` is known here.
-
-        What the first epoch's start was is forgotten when the log's start moves. After a restart
-        the log may reach further back than that, and then only a snapshot that ends right there
-        knows the epoch. Kafka takes the other's word for it.
-        """
-        is_within = bool(self.epochs) and position.offset > self.epochs[0].start_offset
-        return is_within or position in self.snapshots
+    @property
+    def _outline(self) -> LogOutline:
+        return LogOutline(
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            last_epoch=self.last_epoch,
+            epochs=self.epochs,
+            snapshots=self.snapshots,
+        )

@@ -1,8 +1,9 @@
-"""What replicas say to each other, free of versions and encodings.
+"""The requests and responses of the quorum, free of versions and encodings.
 
 The shell translates these from and to Kafka's requests; it has checked cluster id and shape before.
-Every response tells which leader and epoch the responder knows, if it got as far as looking.
-Fields are given by name. (Named tuples: to make as many dataclasses would delay every start.)
+Every response contains the leader and epoch that the responder knows, except where the request was
+refused before. Fields are given by name. (These are named tuples because so many dataclasses would
+delay every start.)
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import Endpoints, ReplicaKey
 from kvorum.raft.voter_set import NO_VOTERS, VoterSet
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 class Error(IntEnum):
-    """Kafka's numbers for the errors that concern this protocol."""
+    """The errors of this protocol, with Kafka's numbers."""
 
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -46,7 +48,8 @@ class KnownLeader(NamedTuple):
 class VoteRequest(NamedTuple):
     """Ask for a vote in `epoch`, or, with `is_pre_vote`, whether one would be given.
 
-    `log_end` is where the asker's log ends. `voter` is who is asked, None where it is not said.
+    `log_end` is where the candidate's log ends. `voter` is the replica that is asked, None where
+    the request names none.
     """
 
     epoch: int
@@ -57,7 +60,7 @@ class VoteRequest(NamedTuple):
 
 
 class VoteResponse(NamedTuple):
-    """Say whether the vote is given."""
+    """Report whether the vote is given."""
 
     error: Error
     leader: KnownLeader
@@ -65,7 +68,10 @@ class VoteResponse(NamedTuple):
 
 
 class BeginQuorumEpochRequest(NamedTuple):
-    """Tell a voter who leads `epoch`, and where that one listens (nowhere: look it up)."""
+    """Announce the leader of `epoch` to a voter, with the leader's endpoints.
+
+    Where `endpoints` is empty, the voter takes them from its voter set.
+    """
 
     epoch: int
     leader_id: int
@@ -81,7 +87,7 @@ class BeginQuorumEpochResponse(NamedTuple):
 
 
 class EndQuorumEpochRequest(NamedTuple):
-    """Tell a voter that the leader of `epoch` has resigned, and who had better come next."""
+    """Announce to a voter that the leader of `epoch` has resigned; `preferred` are successors."""
 
     epoch: int
     leader_id: int
@@ -97,10 +103,11 @@ class EndQuorumEpochResponse(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """Ask for records from `position` on; whatever is below it, the asker has durably.
+    """Ask for records from `position` on; the fetcher has everything below it durably.
 
-    `replica` is None for readers that are no replicas. `high_watermark` is the asker's: -1 where it
-    knows none, None where it did not say, in which case it is only woken for new records.
+    `replica` is None for a reader that is not a replica. `high_watermark` is the fetcher's: -1
+    where it knows none. Where it is None, the request does not contain it, and the fetch is
+    answered early only for new records.
     """
 
     replica: ReplicaKey | None
@@ -112,7 +119,7 @@ class FetchRequest(NamedTuple):
 
 
 class BatchSummary(NamedTuple):
-    """What the core needs to know of one fetched batch; the bytes stay with the shell.
+    """The facts of one fetched batch that the core needs; the bytes stay with the shell.
 
     `voters` and `kraft_versions` are the control records of those kinds, with their offsets.
     """
@@ -125,10 +132,10 @@ class BatchSummary(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """Records, or where the asker's log diverges, or the snapshot to fetch instead.
+    """Records, or where the fetcher's log diverges, or the snapshot to fetch instead.
 
-    As an answer, `read_from` (with `bytes_max`) is what the shell reads into the response; as a
-    response from a leader, `batches` says what the shell found in it.
+    In a response that this replica sends, the shell reads the records from `read_from` on (at most
+    `bytes_max`) into it. In a response from a leader, `batches` describes what the shell found.
     """
 
     error: Error
@@ -153,10 +160,10 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class FetchSnapshotResponse(NamedTuple):
-    """A part of a snapshot of `size` bytes; `part_size` bytes of it, which stay with the shell.
+    """A part of a snapshot of `size` bytes: `part_size` bytes, which stay with the shell.
 
-    As an answer without error, the shell reads `bytes_max` bytes at `position` into the response,
-    or makes it an error where there are none.
+    Into a response without error that this replica sends, the shell reads `bytes_max` bytes at
+    `position`; where there are none, it makes the response an error.
     """
 
     error: Error
@@ -169,11 +176,11 @@ class FetchSnapshotResponse(NamedTuple):
 
 
 class DescribeQuorumRequest(NamedTuple):
-    """Ask the leader how everyone is doing."""
+    """Ask the leader how far every replica is."""
 
 
 class ReplicaProgress(NamedTuple):
-    """How far a replica is; ages are in milliseconds before now, None where it never happened."""
+    """A replica's progress; ages are in milliseconds before now, None where it never happened."""
 
     key: ReplicaKey
     log_end_offset: int | None
@@ -193,9 +200,9 @@ class DescribeQuorumResponse(NamedTuple):
 
 
 class AddRaftVoterRequest(NamedTuple):
-    """Ask the leader to make a replica a voter; `voter` is None where it is not said who.
+    """Ask the leader to make a replica a voter; `voter` is None where the request names none.
 
-    The answer comes when the change is committed, or, without `acks_when_committed`, when it is
+    The response comes when the change is committed, or, without `acks_when_committed`, when it is
     appended.
     """
 
@@ -205,29 +212,29 @@ class AddRaftVoterRequest(NamedTuple):
 
 
 class AddRaftVoterResponse(NamedTuple):
-    """Say what came of it; `message` is Kafka's text."""
+    """Report the outcome; `message` is Kafka's text."""
 
     error: Error
     message: str | None = None
 
 
 class RemoveRaftVoterRequest(NamedTuple):
-    """Ask the leader that a replica be no voter any more; None where it is not said which."""
+    """Ask the leader to remove a voter; `voter` is None where the request names none."""
 
     voter: ReplicaKey | None
 
 
 class RemoveRaftVoterResponse(NamedTuple):
-    """Say what came of it, once it is committed; `message` is Kafka's text."""
+    """Report the outcome once the change is committed; `message` is Kafka's text."""
 
     error: Error
     message: str | None = None
 
 
 class UpdateRaftVoterRequest(NamedTuple):
-    """Tell the leader of `epoch` where a voter listens, and which kraft.versions it can work at.
+    """Report a voter's endpoints and supported kraft.versions to the leader of `epoch`.
 
-    `is_for_this_cluster` is left to the core, because even the refusal tells who leads.
+    `is_for_this_cluster` is left to the core, because even the refusal names the leader.
     """
 
     epoch: int
@@ -239,20 +246,20 @@ class UpdateRaftVoterRequest(NamedTuple):
 
 
 class UpdateRaftVoterResponse(NamedTuple):
-    """Say whether that was noted."""
+    """Report whether the update was accepted."""
 
     error: Error
     leader: KnownLeader
 
 
 class ApiVersionsRequest(NamedTuple):
-    """Ask a node that is to become a voter which kraft.versions it can work at."""
+    """Ask a node, before it is recorded as a voter, which kraft.versions it can work at."""
 
 
 class ApiVersionsResponse(NamedTuple):
-    """The kraft.versions a node can work at, lowest and highest; None where it does not say.
+    """The lowest and highest kraft.version a node can work at; None where it names none.
 
-    `error_name` is Kafka's name of what went wrong.
+    `error_name` is Kafka's name of the error, None where there is none.
     """
 
     kraft_versions: tuple[int, int] | None = None
@@ -260,15 +267,17 @@ class ApiVersionsResponse(NamedTuple):
 
 
 class RequestFailed(NamedTuple):
-    """No response came: the peer cannot be reached, broke off, or refused the whole request.
+    """No response came: the peer is unreachable, broke off, or refused the whole request.
 
-    `lacks_version` is set where the peer does not speak the request as it would have to be written,
-    `is_peer_gone` where nobody listens at its address any more: its process has ended.
+    `lacks_version` is set where the peer does not support the version that the request needs,
+    `is_peer_gone` where no process listens at its address any more: the peer's process has ended.
+    `is_denied` is set where this replica's user is not authorized for requests of the quorum.
     """
 
     reason: str
     lacks_version: bool = False
     is_peer_gone: bool = False
+    is_denied: bool = False
 
 
 Request: TypeAlias = (

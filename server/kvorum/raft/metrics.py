@@ -1,6 +1,6 @@
-"""What can be measured of a replica at one moment, under the names of Kafka's raft-metrics.
+"""The metrics of a replica at one moment, under the names of Kafka's raft-metrics.
 
-Some of KIP-853's names were never built in Kafka; they are here under the names of the KIP.
+KIP-853 names some metrics that Kafka never built; they have the names of the KIP.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader, Prospective, Role, RoleName, Unattached
-from kvorum.raft.voter_changes.pending import PendingAdd, PendingRemove
+from kvorum.raft.voter_change_state import AddVoterHandlerState, RemoveVoterHandlerState
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 UNKNOWN = -1
@@ -19,10 +19,11 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderMetrics:
-    """What only a leader can tell: of others, and of a change of the voters under way."""
+    """The figures that only a leader has: of others, and of a change of the voters under way."""
 
     observer_count: int
     offline_voter_count: int
+    duplicate_voter_id_count: int
     is_adding: bool
     is_removing: bool
 
@@ -31,8 +32,10 @@ class LeaderMetrics:
 class RaftMetrics:
     """One replica's figures; `UNKNOWN` where there is no value.
 
-    `leader` is what only a leader can tell, None where the replica does not lead.
-    `is_static_set_ignored` tells that voters are configured, but others are in the log.
+    `leader` holds the figures that only a leader has, None where the replica does not lead.
+    `is_observer` is set for controllers only: brokers are never voters.
+    `is_static_set_ignored` is set where voters are configured and the log holds a voter set, which
+    takes precedence.
     """
 
     state: str
@@ -68,6 +71,7 @@ class RaftMetrics:
         if self.leader is not None:
             named["number-of-observers"] = self.leader.observer_count
             named["number-of-offline-voters"] = self.leader.offline_voter_count
+            named["duplicate-voter-ids"] = self.leader.duplicate_voter_id_count
             named["pending-add-voter"] = int(self.leader.is_adding)
             named["pending-remove-voter"] = int(self.leader.is_removing)
             named["uncommitted-voter-change"] = int(
@@ -77,7 +81,7 @@ class RaftMetrics:
 
 
 def metrics_of(replica: Replica, now: float) -> RaftMetrics:
-    """Return what a replica measures as of `now`."""
+    """Return a replica's metrics as of `now`."""
     role = replica.role
     voted_id, voted_directory = _vote(replica)
     known = replica.high_watermark
@@ -94,7 +98,7 @@ def metrics_of(replica: Replica, now: float) -> RaftMetrics:
         unreachable_voter_count=sum(
             replica.voter_destination(voter_id) is None for voter_id in replica.voters.ids
         ),
-        is_observer=not replica.is_voter,
+        is_observer=replica.own.can_vote and not replica.is_voter,
         is_static_set_ignored=bool(replica.history.static.voters)
         and replica.history.voters_offset is not None,
         leader=_of_leader(replica, role, now) if isinstance(role, Leader) else None,
@@ -108,13 +112,26 @@ def _of_leader(replica: Replica, leader: Leader, now: float) -> LeaderMetrics:
             not _is_online(replica, leader, voter.key, now)
             for voter in replica.voters.others(leader.own_key)
         ),
-        is_adding=isinstance(replica.change, PendingAdd),
-        is_removing=isinstance(replica.change, PendingRemove),
+        duplicate_voter_id_count=_duplicate_id_count(replica, leader),
+        is_adding=isinstance(replica.change, AddVoterHandlerState),
+        is_removing=isinstance(replica.change, RemoveVoterHandlerState),
     )
 
 
+def _duplicate_id_count(replica: Replica, leader: Leader) -> int:
+    """Return how many voter ids another replica uses as well.
+
+    A voter set holds an id once, so the other one is a node that was started under a voter's id
+    with another directory, and fetches as an observer.
+    """
+    others = {key for key in leader.progress if not replica.voters.is_voter(key)}
+    if not replica.is_voter:
+        others.add(leader.own_key)
+    return len({key.id for key in others}.intersection(replica.voters.ids))
+
+
 def _is_online(replica: Replica, leader: Leader, key: ReplicaKey, now: float) -> bool:
-    """Tell whether a voter has fetched within the fetch timeout."""
+    """Return whether a voter has fetched within the fetch timeout."""
     known = leader.progress.get(key)
     if known is None or known.last_fetch is None:
         return False
@@ -122,7 +139,7 @@ def _is_online(replica: Replica, leader: Leader, key: ReplicaKey, now: float) ->
 
 
 def _vote(replica: Replica) -> tuple[int, bytes]:
-    """Return whom the vote of this epoch went to; a candidate and a leader voted for themselves."""
+    """Return id and directory that got the vote; candidates and leaders voted for themselves."""
     role, key = replica.role, replica.role.voted
     if role.name in {RoleName.CANDIDATE, RoleName.LEADER}:
         key = replica.own.key
@@ -135,7 +152,7 @@ def _state(replica: Replica, role: Role) -> str:
     if role.name is RoleName.FOLLOWER:
         return "follower" if replica.is_voter else "observer"
     if role.name is RoleName.RESIGNED:
-        # Kafka has no word of its own for it.
+        # Kafka reports a resigned leader as unattached.
         return RoleName.UNATTACHED.value
     has_voted = role.voted is not None
     may_have_voted = isinstance(role, Prospective | Unattached)

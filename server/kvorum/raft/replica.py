@@ -1,4 +1,4 @@
-"""What one replica is and knows, and how it moves from role to role."""
+"""The state of one replica, and its moves from role to role."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from kvorum.raft.effects import (
     Send,
     WriteElection,
 )
+from kvorum.raft.epoch_election import EpochElection
+from kvorum.raft.errors import NotLeaderError
+from kvorum.raft.fetch_purgatory import FetchPurgatory
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import KnownLeader, Request
-from kvorum.raft.parked_fetches import ParkedFetches
-from kvorum.raft.peers import NEVER, Peers
+from kvorum.raft.request_manager import NEVER, RequestManager
 from kvorum.raft.roles import (
     Candidate,
     Follower,
@@ -32,10 +34,9 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import check_move
-from kvorum.raft.voter_changes.pending import PendingChange
-from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.voter_change_state import PendingChange
 from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
-from kvorum.raft.votes import VoteTally
+from kvorum.raft.voter_set_history import VoterSetHistory
 
 if TYPE_CHECKING:
     from random import Random
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a replica is: its key, where it listens, and whether it may be a voter at all.
+    """A replica's identity: its key, its endpoints, and whether it may be a voter at all.
 
-    `listener_name` is the listener that replicas reach each other by. `bootstrap` is whom to ask
-    for the leader; servers known by address only have ids of -2 and below.
+    `listener_name` is the listener by which replicas reach each other. `bootstrap` are the servers
+    to ask for the leader; servers known by address only have ids of -2 and below.
     """
 
     key: ReplicaKey
@@ -70,7 +71,7 @@ class Replica:
         *,
         config: RaftConfig,
         log: LogView,
-        history: VoterHistory,
+        history: VoterSetHistory,
         random: Random,
     ) -> None:
         self.own = identity
@@ -79,18 +80,18 @@ class Replica:
         self.history = history
         self.random = random
         self.outbox = Outbox()
-        self.peers = Peers(
+        self.peers = RequestManager(
             request_timeout_ms=config.request_timeout_ms, retry_backoff_ms=config.retry_backoff_ms
         )
-        self.parked = ParkedFetches()
+        self.parked = FetchPurgatory()
         self.high_watermark: int | None = None
         self.role: Role = Unattached(0, election_deadline=0.0)
         self.is_shutting_down = False
-        # A fetched snapshot is taking the place of the log, which must not change meanwhile.
+        # Set while a fetched snapshot replaces the log, which must not change meanwhile.
         self.is_installing = False
-        # The change of the voters that this replica makes as their leader.
+        # The change of the voters that this replica has under way as their leader.
         self.change: PendingChange | None = None
-        # Whether this replica has, since its start, been a voter that the log commits to.
+        # Whether a committed voter set has contained this replica since its start.
         self.has_been_voter = False
         self._written: ElectionRecord | None = None
         # The highest high watermark of any role since the start.
@@ -110,14 +111,19 @@ class Replica:
     def may_stand(self) -> bool:
         """Whether this replica may be elected.
 
-        Besides the voters that is who the latest record removes, while that may not be committed:
-        it can be that only this replica has the record, and that those who stay cannot be elected
-        without its vote, which it does not give for their shorter logs. It commits its own removal
-        then, by the votes of the others, and goes (section 4.2.2 of Ongaro's thesis).
+        A voter may. A replica that the latest voter record removes may too, until it knows that
+        the record is committed. Perhaps only this replica has the record; the remaining voters
+        then need its vote to elect one of themselves, and it refuses that vote because their logs
+        are shorter. So it is elected by the votes of the others, commits its own removal and
+        resigns (section 4.2.2 of Ongaro's thesis).
+
+        The previous voter set must contain this replica's id and directory. The configured set
+        contains ids only and does not count: the first voter record of such a quorum removes no
+        voter, and a replica that it does not contain has lost the disk that it voted with.
         """
         if self.is_voter:
             return True
-        is_former = self.own.can_vote and self.history.previous_voters.is_voter(self.own.key)
+        is_former = self.own.can_vote and self.history.previous_voters.names(self.own.key)
         return is_former and not self._is_removal_known_to_be_committed
 
     @property
@@ -133,12 +139,27 @@ class Replica:
 
     @property
     def are_voters_committed(self) -> bool:
-        """Whether the record is committed that the current voters come from."""
+        """Whether the record that holds the current voters is committed."""
         offset, known = self.history.voters_offset, self.high_watermark
         return offset is not None and known is not None and offset < known
 
+    def leader_in(self, epoch: int, *, action: str) -> Leader:
+        """Return the role of the leader that this replica is in `epoch`.
+
+        Raises NotLeaderError, with Kafka's text for the `action` that needs a leader.
+        """
+        role = self.role
+        if not isinstance(role, Leader) or self.is_shutting_down:
+            reason = "the replica is not the current leader"
+        elif role.epoch != epoch:
+            reason = f"the given epoch {epoch} is stale. Current leader epoch is {role.epoch}"
+        else:
+            return role
+        text = f"{action} failed because {reason}"
+        raise NotLeaderError(text, leader_id=role.leader_id, epoch=role.epoch)
+
     def known_leader(self) -> KnownLeader:
-        """Return what every answer tells of epoch and leader."""
+        """Return the epoch and the leader that every response contains."""
         return KnownLeader(self.role.epoch, self.role.leader_id, self.role.leader_endpoints)
 
     def random_election_timeout(self) -> int:
@@ -147,7 +168,7 @@ class Replica:
         return timeout_ms + self.random.randrange(timeout_ms) if timeout_ms > 0 else 1
 
     def begin_as(self, role: Role, *, stored: ElectionRecord | None) -> None:
-        """Take the first role after a start; `stored` is what the directory holds."""
+        """Take the first role after a start; `stored` is the record in the directory."""
         self._written = stored
         self.role = role
         self._write_if_changed()
@@ -156,8 +177,7 @@ class Replica:
     def move(self, role: Role, *, keeps_requests: bool = False) -> None:
         """Move to another role, or to new facts of the same one.
 
-        What was asked of others before does not count any more, unless `keeps_requests`.
-        Raises IllegalMoveError.
+        The requests under way are given up, unless `keeps_requests`. Raises IllegalMoveError.
         """
         old = self.role
         check_move(
@@ -214,13 +234,13 @@ class Replica:
         )
 
     def note_vote(self, now: float, key: ReplicaKey) -> None:
-        """Give the vote of this epoch to a candidate; the election in sight is put off."""
+        """Give the vote of this epoch to a candidate, and put off this replica's own election."""
         old = self.role
         deadline = now + self.random_election_timeout()
         if isinstance(old, Prospective):
             role: Role = Prospective(
                 old.epoch,
-                tally=self._own_tally(),
+                tally=self.own_tally(),
                 election_deadline=deadline,
                 leader_id=old.leader_id,
                 leader_endpoints=old.leader_endpoints,
@@ -254,7 +274,7 @@ class Replica:
         self.move(
             Prospective(
                 old.epoch,
-                tally=self._own_tally(),
+                tally=self.own_tally(),
                 election_deadline=now + self.random_election_timeout(),
                 leader_id=old.leader_id,
                 leader_endpoints=old.leader_endpoints,
@@ -268,13 +288,13 @@ class Replica:
             Candidate(
                 self.role.epoch + 1,
                 own_key=self.own.key,
-                tally=self._own_tally(),
+                tally=self.own_tally(),
                 election_deadline=now + self.random_election_timeout(),
             )
         )
 
     def become_resigned(self, now: float, *, is_shutdown: bool) -> None:
-        """Give up the leadership; successors are those with the longest log."""
+        """Give up the leadership; the preferred successors are the voters with the longest logs."""
         leader = self.role
         preferred = leader.successors(self.voters) if isinstance(leader, Leader) else ()
         wait_ms = self.config.shutdown_timeout_ms if is_shutdown else self.random_election_timeout()
@@ -290,7 +310,7 @@ class Replica:
         )
 
     def leave_prospective(self, now: float) -> None:
-        """Go back to what a lost or timed out pre-vote began from, in the same epoch."""
+        """Go back, in the same epoch, to the role in which a lost or timed out pre-vote began."""
         role = self.role
         if role.leader_id is not None and role.leader_endpoints:
             self.become_follower(
@@ -302,8 +322,9 @@ class Replica:
         else:
             self.become_unattached(now, role.epoch)
 
-    def _own_tally(self) -> VoteTally:
-        return VoteTally(self.voters.ids, own_id=self.own.key.id)
+    def own_tally(self) -> EpochElection:
+        """Return the tally of an election that begins now."""
+        return EpochElection(self.voters, own_key=self.own.key)
 
     def send(self, now: float, destination: Destination, request: Request) -> None:
         """Send a request and wait for its response."""
@@ -311,12 +332,12 @@ class Replica:
         self.outbox.add(Send(number, destination, request))
 
     def refuse(self, now: float, destination: Destination, reason: str) -> None:
-        """Leave a peer alone for a while that failed, or said what cannot be right."""
+        """Back off from a peer that failed or sent an invalid response, and report it."""
         self.peers.back_off(now, destination.id)
         self.outbox.add(PeerRefused(destination, reason))
 
     def leader_destination(self) -> Destination | None:
-        """Return where to reach the leader that is followed."""
+        """Return where to reach the known leader."""
         role = self.role
         endpoint = endpoint_named(role.leader_endpoints, self.own.listener_name)
         if role.leader_id is None or endpoint is None:
@@ -329,7 +350,7 @@ class Replica:
         return None if endpoint is None else Destination(voter_id, endpoint.host, endpoint.port)
 
     def raise_high_watermark(self, offset: int) -> bool:
-        """Note that everything below `offset` is committed; tell whether that is news."""
+        """Note that everything below `offset` is committed; return whether that is news."""
         if self.high_watermark is not None and offset <= self.high_watermark:
             return False
         self.high_watermark = offset

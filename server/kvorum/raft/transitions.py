@@ -1,4 +1,4 @@
-"""Which role may follow which; every move of the core is checked here first.
+"""The table of the allowed moves between roles; every move of the core is checked here first.
 
 An observer can only be unattached or a follower. Moves that the table allows must also fit the
 epochs: those rules are in `check_move`.
@@ -9,30 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kvorum.raft.errors import IllegalMoveError
 from kvorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, RoleName
 
 ALLOWED_MOVES: Mapping[RoleName, frozenset[RoleName]] = MappingProxyType(
     {
         # Into a higher epoch, to a leader, or, a voter after its election timeout, to an election.
-        # To itself also in the same epoch: to note a vote.
+        # A move to itself in the same epoch notes a vote.
         RoleName.UNATTACHED: frozenset(
             {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE}
         ),
-        # To itself only for more endpoints of the same leader, or a leader of a higher epoch.
+        # A move to itself learns more endpoints of the leader, or a leader of a higher epoch.
         RoleName.FOLLOWER: frozenset(
             {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE}
         ),
-        # To itself only to note a vote. The one way to become a candidate.
+        # A move to itself notes a vote. Only this role leads to candidate.
         RoleName.PROSPECTIVE: frozenset(
             {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.CANDIDATE}
         ),
-        # The one way to become a leader.
+        # Only this role leads to leader.
         RoleName.CANDIDATE: frozenset(
             {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.LEADER}
         ),
-        # The one way to become resigned, a restart apart.
+        # Only this role, and a restart, lead to resigned.
         RoleName.LEADER: frozenset({RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.RESIGNED}),
-        # To prospective only for a lone voter, which comes back from a restart as resigned.
+        # Only a lone voter, which comes back from a restart as resigned, becomes prospective.
         RoleName.RESIGNED: frozenset(
             {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE}
         ),
@@ -41,15 +42,11 @@ ALLOWED_MOVES: Mapping[RoleName, frozenset[RoleName]] = MappingProxyType(
 OBSERVER_ROLES = frozenset({RoleName.UNATTACHED, RoleName.FOLLOWER})
 
 
-class IllegalMoveError(Exception):
-    """The core was about to move to a role it must not be in: an invariant is broken."""
-
-
 def check_move(old: Role, new: Role, *, own_id: int, may_stand: bool, is_only_voter: bool) -> None:
     """Raise IllegalMoveError unless a replica may move from `old` to `new`."""
     if new.name not in ALLOWED_MOVES[old.name]:
         raise _illegal(old, new, "there is no such move")
-    # A leader that has removed itself resigns like any other.
+    # A leader that is removed from the voters resigns like any other.
     is_going = new.name is RoleName.RESIGNED
     if not may_stand and new.name not in OBSERVER_ROLES and not is_going:
         raise _illegal(old, new, "an observer takes no part in elections")
@@ -71,9 +68,10 @@ def check_move(old: Role, new: Role, *, own_id: int, may_stand: bool, is_only_vo
 
 
 def _check_vote(old: Role, new: Role) -> None:
-    """Demand that a vote given in an epoch is neither forgotten in it nor given twice.
+    """Raise IllegalMoveError where a vote would be forgotten or changed within its epoch.
 
-    But a leader need not keep it: that it leads is kept, and speaks against any other vote.
+    A leader need not keep its vote: its record names it as the leader, and that rules out any
+    other vote in the epoch.
     """
     if new.name is RoleName.LEADER:
         return
@@ -97,7 +95,7 @@ def _check_following(old: Role, new: Follower, *, own_id: int) -> None:
 
 
 def _check_detaching(old: Role, new: Role) -> None:
-    """To unattached in the same epoch: out of a lost pre-vote, or to note a vote."""
+    """Check a move to unattached; in the same epoch it leaves a pre-vote, or notes a vote."""
     if new.epoch > old.epoch or old.name is RoleName.PROSPECTIVE:
         return
     notes_vote = old.name is RoleName.UNATTACHED and old.voted is None and new.voted is not None

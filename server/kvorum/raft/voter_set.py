@@ -1,4 +1,4 @@
-"""Who may vote: an immutable set, and the arithmetic of majorities over it."""
+"""The immutable set of the voters, and the arithmetic of majorities over it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Voter:
     kraft_version_max: int = KRAFT_VERSION_MIN
 
     def is_replica(self, key: ReplicaKey) -> bool:
-        """Tell whether `key` is this voter; a voter without directory id is known by its id."""
+        """Return whether `key` is this voter; a voter without directory id matches by its id."""
         if key.id != self.key.id:
             return False
         return self.key.directory_id is None or self.key.directory_id == key.directory_id
 
     def says_same_as(self, other: Voter) -> bool:
-        """Tell whether two entries say the same; the order of the endpoints says nothing."""
+        """Return whether two entries are equal, apart from the order of their endpoints."""
         same_range = (self.kraft_version_min, self.kraft_version_max) == (
             other.kraft_version_min,
             other.kraft_version_max,
@@ -45,7 +45,7 @@ class VoterSet:
 
     @classmethod
     def of(cls, voters: Iterable[Voter]) -> VoterSet:
-        """Return the set of `voters`; raises ValueError where two have the same id."""
+        """Return the set of `voters`; raise ValueError where two have the same id."""
         ordered = tuple(sorted(voters, key=lambda voter: voter.key.id))
         if len({voter.key.id for voter in ordered}) != len(ordered):
             raise ValueError("two voters have the same id")
@@ -58,7 +58,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many voters are more than half of them."""
+        """The number of voters that are a majority."""
         return len(self.voters) // 2 + 1
 
     def by_id(self, voter_id: int) -> Voter | None:
@@ -71,11 +71,15 @@ class VoterSet:
         return voter if voter is not None and voter.is_replica(key) else None
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Tell whether `key` is one of the voters."""
+        """Return whether `key` is one of the voters."""
         return self.voter_for(key) is not None
 
+    def names(self, key: ReplicaKey) -> bool:
+        """Return whether the set contains `key` by its id and directory id, not by id alone."""
+        return key.directory_id is not None and any(voter.key == key for voter in self.voters)
+
     def is_only_voter(self, key: ReplicaKey) -> bool:
-        """Tell whether `key` is the one voter there is."""
+        """Return whether `key` is the only voter."""
         return len(self.voters) == 1 and self.is_voter(key)
 
     def others(self, key: ReplicaKey) -> tuple[Voter, ...]:
@@ -83,16 +87,16 @@ class VoterSet:
         return tuple(voter for voter in self.voters if not voter.is_replica(key))
 
     def endpoints_of(self, voter_id: int) -> Endpoints:
-        """Return where a voter listens; nowhere, if there is no such voter."""
+        """Return a voter's endpoints; none, if there is no such voter."""
         voter = self.by_id(voter_id)
         return () if voter is None else voter.endpoints
 
     def endpoint_of(self, voter_id: int, listener_name: str) -> Endpoint | None:
-        """Return where a voter listens under the name of a listener."""
+        """Return a voter's endpoint of the listener called `listener_name`."""
         return endpoint_named(self.endpoints_of(voter_id), listener_name)
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """Return the set with `voter` added, or put in place of the one with its id."""
+        """Return the set with `voter` added, or replacing the voter with the same id."""
         rest = tuple(known for known in self.voters if known.key.id != voter.key.id)
         return VoterSet.of((*rest, voter))
 
@@ -101,9 +105,9 @@ class VoterSet:
         return VoterSet(tuple(voter for voter in self.voters if voter.key.id != voter_id))
 
     def overlaps_safely(self, successor: VoterSet) -> bool:
-        """Tell whether every majority of this set shares a voter with every one of `successor`.
+        """Return whether each majority of this set shares a voter with each one of `successor`.
 
-        That is so where at most one voter comes and at most one goes.
+        This holds where at most one voter is added and at most one is removed.
         """
         mine = {voter.key for voter in self.voters}
         theirs = {voter.key for voter in successor.voters}
@@ -111,4 +115,4 @@ class VoterSet:
 
 
 NO_VOTERS = VoterSet()
-"""The set of nobody, as where only the configuration or the log could tell."""
+"""The empty set, for a place that knows neither the configuration nor the log."""

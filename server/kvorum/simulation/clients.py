@@ -1,31 +1,30 @@
-"""Clients that write values one after the other, and remember what they were promised."""
+"""The clients, which write values one after the other and record the acknowledgements."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kvorum.simulation.events import Event
-    from kvorum.simulation.world import World
+from kvorum.simulation.events import Event
+from kvorum.simulation.options import (
+    BIG_BYTES_MAX,
+    BIG_SHARE,
+    CALM_THINK_MS_MAX,
+    SMALL_BYTES_MAX,
+)
+from kvorum.simulation.quorum import SimulatedQuorum
 
 PATIENCE_MS = 4_000.0
 RETRY_MS = 150.0
 THINKING_MAX = 3.0
-"""Nobody waits longer than so many times the average."""
-CALM_THINK_MS_MAX = 1_000.0
-"""How long clients wait at the most once faults have stopped: that writes go on has to show."""
-_BIG_SHARE = 0.25
-_BIG_BYTES_MAX = 12_000
-"""Big enough that a power cut can tear a write, at pages of 4 KiB too."""
+"""The longest wait of a client before its next write, in multiples of the average."""
 
 
 class Client:
-    """One client; ids are negative. It asks whom it takes for the leader, else anybody."""
+    """One client, with a negative id. It asks the leader that it knows of, else any node."""
 
-    def __init__(self, world: World, client_id: int) -> None:
-        self._world = world
+    def __init__(self, quorum: SimulatedQuorum, client_id: int) -> None:
+        self._quorum = quorum
+        self._around = quorum.around
         self._id = client_id
-        self._random = world.random_for(f"client/{client_id}")
+        self._random = quorum.around.random_for(f"client/{client_id}")
         self._number = 0
         self._attempt = 0
         self._believed_leader: int | None = None
@@ -33,37 +32,38 @@ class Client:
         self._patience: Event | None = None
 
     def begin(self) -> None:
-        """Write for as long as the world lasts."""
+        """Begin to write, for as long as the world lasts."""
         self._think()
 
     def _think(self) -> None:
         share = min(self._random.expovariate(1.0), THINKING_MAX)
-        delay_ms = share * self._world.options.think_ms
-        if not self._world.is_safety_phase:
+        delay_ms = share * self._around.options.think_ms
+        if not self._quorum.is_safety_phase:
             delay_ms = min(delay_ms, CALM_THINK_MS_MAX)
-        self._world.events.after(delay_ms, self._write)
+        self._around.events.after(delay_ms, self._write)
 
     def _write(self) -> None:
-        """Begin with a new value, which nobody writes twice."""
+        """Begin to write a new value; every value is unique."""
         self._number += 1
-        is_big = self._random.random() < _BIG_SHARE
-        size = self._random.randrange(_BIG_BYTES_MAX) if is_big else self._random.randrange(40)
+        is_big = self._random.random() < BIG_SHARE
+        size = self._random.randrange(BIG_BYTES_MAX if is_big else SMALL_BYTES_MAX)
         self._value = b"client %d write %d %s" % (-self._id, self._number, b"." * size)
-        self._world.properties.ledger.invoked(self._value, self._world.now_ms)
+        self._around.properties.ledger.invoked(self._value, self._around.now_ms)
         self._try()
 
     def _try(self) -> None:
-        world = self._world
+        around = self._around
+        quorum = self._quorum
         self._attempt += 1
         attempt, value = self._attempt, self._value
         target = self._believed_leader
         if target is None:
-            target = self._random.choice(list(world.nodes))
-        node = world.nodes[target]
-        self._patience = world.events.after(PATIENCE_MS, lambda: self._give_up(attempt))
+            target = self._random.choice(list(quorum.nodes))
+        node = quorum.nodes[target]
+        self._patience = around.events.after(PATIENCE_MS, lambda: self._give_up(attempt))
 
         def answer(offset: int | None, leader_id: int | None, *, is_refused: bool) -> None:
-            world.network.carry(
+            around.network.carry(
                 node.node_id,
                 self._id,
                 lambda: self._take(attempt, offset, leader_id, is_refused=is_refused),
@@ -78,25 +78,25 @@ class Client:
 
             def propose() -> None:
                 if not process.propose(value, lambda at: answer(at, None, is_refused=False)):
-                    answer(None, process.driver.core.role.leader_id, is_refused=True)
+                    answer(None, process.client.leader_id, is_refused=True)
 
             process.turn(propose)
 
-        world.network.carry(self._id, node.node_id, arrive)
+        around.network.carry(self._id, node.node_id, arrive)
 
     def _take(
         self, attempt: int, offset: int | None, leader_id: int | None, *, is_refused: bool
     ) -> None:
-        """Take an answer: where it was written, that nobody knows, or that it was not taken."""
+        """Handle an answer: the value's offset, an unknown outcome, or a refusal."""
         if attempt != self._attempt:
             return
         self._stop_waiting()
         if is_refused:
             self._believed_leader = leader_id
-            self._world.events.after(RETRY_MS, self._try)
+            self._around.events.after(RETRY_MS, self._try)
             return
         if offset is not None:
-            self._world.properties.ledger.acknowledged(self._value, offset, self._world.now_ms)
+            self._around.properties.ledger.acknowledged(self._value, offset, self._around.now_ms)
         self._think()
 
     def _give_up(self, attempt: int) -> None:
@@ -106,7 +106,7 @@ class Client:
             self._think()
 
     def _stop_waiting(self) -> None:
-        # Whatever comes for this attempt from now on is too late.
+        # An answer that comes for this attempt from now on is ignored.
         self._attempt += 1
         if self._patience is not None:
             self._patience.cancel()

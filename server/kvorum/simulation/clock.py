@@ -1,17 +1,17 @@
-"""The clocks of one node, which go wrong in their own ways."""
+"""The clocks of one node, each with its own errors."""
 
 from __future__ import annotations
 
 from kvorum.simulation.events import Events
 
 WALL_START_MS = 1_700_000_000_000
-"""What calendars show when a world begins."""
+"""The wall-clock time at which a world begins."""
 
 
 class NodeClock:
     """A monotonic clock with drift, and a wall clock that may be set forwards and backwards.
 
-    A paused node notices nothing: its clock goes on, as that of a stopped process does.
+    The clocks of a paused node go on, as those of a stopped process do.
     """
 
     def __init__(self, events: Events) -> None:
@@ -22,7 +22,7 @@ class NodeClock:
         self._wall_offset_ms = 0
 
     def set_drift(self, drift: float) -> None:
-        """Let the monotonic clock go faster (0.1: by a tenth) or slower from now on."""
+        """Make the monotonic clock go faster (0.1: by a tenth) or slower from now on."""
         self._base_local_ms = self.monotonic_ms()
         self._base_world_ms = self._events.now_ms
         self._rate = 1.0 + drift
@@ -37,9 +37,9 @@ class NodeClock:
         return self._base_local_ms + elapsed_ms * self._rate
 
     def wall_ms(self) -> int:
-        """Return milliseconds since 1970, as this node believes."""
+        """Return milliseconds since 1970 by this node's wall clock."""
         return WALL_START_MS + self._wall_offset_ms + int(self.monotonic_ms())
 
     def world_ms(self, local_ms: float) -> float:
-        """Return when, in the world's time, the monotonic clock shows `local_ms`."""
+        """Return the world's time at which the monotonic clock shows `local_ms`."""
         return self._base_world_ms + (local_ms - self._base_local_ms) / self._rate

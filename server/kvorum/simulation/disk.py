@@ -1,9 +1,9 @@
 """The disk of one simulated node: a `FileSystem` in memory that outlives the node's processes.
 
 A process gets its view with `mount`; `crash` ends the process, and with it every handle and lock,
-and may cut the power too. Before every call of a mounted view `before_call` is told, so that the
-world may crash the node exactly there, by raising CrashedError; from then on the view is dead, and
-whatever the crashed code still calls while it unwinds is refused the same way.
+and may cut the power too. A mounted view runs `before_call` before every call, so that the world
+may crash the node exactly there by raising CrashedError. From then on the view is dead, and refuses
+in the same way every call that the crashed code still makes while it unwinds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from random import Random
 
 from kvorum.simulation.disk_faults import (
     CrashedError,
-    DiskFault,
     FileKind,
     FlippedBit,
     PowerCut,
@@ -24,14 +23,16 @@ from kvorum.simulation.disk_faults import (
     kind_of,
 )
 from kvorum.simulation.disk_files import DiskDirectory, DiskFile, NameChange
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.fault_ratios import USUAL_RATIOS, FaultRatios
 from kvorum.storage.files import HeldLock, OpenFile
 
 
 def _nothing_before(_operation: str, _path: Path) -> None:
-    """Let every call be made."""
+    """Do nothing before a call."""
 
 
-def _nothing_noted(_fault: DiskFault, _text: str) -> None:
+def _nothing_noted(_fault: FaultKind, _text: str) -> None:
     """Note nothing."""
 
 
@@ -42,8 +43,8 @@ def _system_error(number: int) -> OSError:
 class SimulatedDisk:
     """The files of one node.
 
-    `note` hears of every fault that fired, with a few words about it. All that is random is drawn
-    from `random`, in the order of the calls.
+    `note` is called for every fault that strikes, with a short description. All random choices are
+    drawn from `random`, in the order of the calls.
     """
 
     def __init__(
@@ -51,14 +52,15 @@ class SimulatedDisk:
         random: Random,
         *,
         before_call: Callable[[str, Path], None] = _nothing_before,
-        note: Callable[[DiskFault, str], None] = _nothing_noted,
+        note: Callable[[FaultKind, str], None] = _nothing_noted,
+        ratios: FaultRatios = USUAL_RATIOS,
     ) -> None:
         self.before_call = before_call
         self.note = note
-        self.call_count = 0
-        # Files of these kinds may not hold any more what was durable in them.
+        # Files of these kinds may have lost durable bytes.
         self.damaged_kinds: set[FileKind] = set()
         self._random = random
+        self._ratios = ratios
         self._directories: dict[str, DiskDirectory] = {}
         self._mounted: MountedDisk | None = None
         self._refusals: list[Refusal] = []
@@ -72,21 +74,21 @@ class SimulatedDisk:
         return self._mounted
 
     def inspect(self) -> MountedDisk:
-        """Return a view that only looks: no fault strikes it, and `before_call` is not told."""
+        """Return a view that no fault strikes and that never runs `before_call`."""
         return MountedDisk(self, is_inspecting=True)
 
     def crash(self, *, is_power_cut: bool, is_scattering: bool = False) -> None:
-        """End the process; with a power cut, what was not synced is lost, wholly or in part.
+        """End the process; with a power cut, unsynced bytes are lost, wholly or in part.
 
-        Without one everything written is there for the next process, but for files whose sync
-        failed. `is_scattering` lets blocks arrive in any order, which a log may refuse.
+        Without a power cut the next process finds everything that was written, except in files
+        whose sync failed. With `is_scattering` blocks arrive in any order, which a log may refuse.
         """
         if self._mounted is not None:
             self._mounted.die()
             self._mounted = None
         for path, directory in self._directories.items():
-            if is_power_cut and directory.cut_power(self._random):
-                self.note(DiskFault.LOST_NAME, f"names in {path}")
+            if is_power_cut and directory.cut_power(self._random, self._ratios):
+                self.note(FaultKind.LOST_NAME, f"names in {path}")
             for name in sorted(directory.names):
                 file = directory.names[name]
                 if is_power_cut or file.is_doomed:
@@ -96,14 +98,14 @@ class SimulatedDisk:
         if file.is_synced:
             file.is_doomed = False
             return
-        cut = PowerCut.draw(self._random, is_scattering=is_scattering)
+        cut = PowerCut.draw(self._random, is_scattering=is_scattering, ratios=self._ratios)
         loss = file.cut_power(self._random, cut)
         if loss.lost_bytes and is_scattering:
             self.damaged_kinds.add(kind_of(name))
         if loss.lost_bytes:
-            self.note(DiskFault.LOST_TAIL, f"{name}: up to {loss.lost_bytes} bytes")
+            self.note(FaultKind.LOST_TAIL, f"{name}: up to {loss.lost_bytes} bytes")
         if loss.is_torn:
-            self.note(DiskFault.TORN_WRITE, f"{name}: at {cut.block_bytes} bytes")
+            self.note(FaultKind.TORN_WRITE, f"{name}: at {cut.block_bytes} bytes")
 
     def refuse_writes(
         self,
@@ -112,15 +114,15 @@ class SimulatedDisk:
         error: int = errno.ENOSPC,
         calls: int | None = None,
     ) -> None:
-        """Let writes to such files fail, the next `calls` of them or until `accept_writes`."""
+        """Make writes to files of these kinds fail: the next `calls`, or until `accept_writes`."""
         self._refusals.append(Refusal(frozenset(kinds), error, calls))
 
     def accept_writes(self) -> None:
-        """Lift every refusal, as when space was freed."""
+        """End every refusal, as when space was freed."""
         self._refusals.clear()
 
     def fail_next_sync(self, kinds: Collection[FileKind]) -> None:
-        """Let the next sync of such a file fail; its unsynced bytes are lost at the next start."""
+        """Make the next sync of such a file fail; the next start finds its unsynced bytes lost."""
         self._failing_syncs.append(frozenset(kinds))
 
     def forget_faults(self) -> None:
@@ -131,9 +133,9 @@ class SimulatedDisk:
     def flip_bit(
         self, kind: FileKind, *, is_allowed: Callable[[Path, bytes], bool] | None = None
     ) -> FlippedBit | None:
-        """Flip a random bit in a file of that kind; None where there is no byte of such.
+        """Flip a random bit in a file of that kind; return None where there is no such byte.
 
-        Draws again, a few times, where `is_allowed` refuses the content that would come of it.
+        The bit is drawn again, a few times, where `is_allowed` refuses the resulting content.
         """
         files = [
             (Path(path) / name, file)
@@ -149,7 +151,7 @@ class SimulatedDisk:
             file.flip(flipped.position, flipped.bit)
             if is_allowed is None or is_allowed(path, bytes(file.content)):
                 self.damaged_kinds.add(kind)
-                self.note(DiskFault.BIT_FLIP, f"{path.name}: bit {flipped.bit} of {flipped[1]}")
+                self.note(FaultKind.BIT_FLIP, f"{path.name}: bit {flipped.bit} of {flipped[1]}")
                 return flipped
             file.flip(flipped.position, flipped.bit)
         return None
@@ -159,21 +161,13 @@ class SimulatedDisk:
         self._directories.clear()
         self.damaged_kinds.clear()
         self.forget_faults()
-        self.note(DiskFault.WIPE, "all files")
+        self.note(FaultKind.WIPE, "all files")
 
     def copy(self, random: Random) -> SimulatedDisk:
-        """Return a disk of its own with the same files, to try something out on."""
+        """Return an independent disk with the same files, for a trial."""
         other = SimulatedDisk(random)
         other._directories = {path: one.copy() for path, one in self._directories.items()}
         return other
-
-    def contents(self) -> dict[str, bytes]:
-        """Return every file's bytes as written, by path and in order of the paths."""
-        return {
-            f"{path}/{name}": bytes(file.content)
-            for path, directory in sorted(self._directories.items())
-            for name, file in sorted(directory.names.items())
-        }
 
     def directory_at(self, path: Path) -> DiskDirectory:
         """Return a directory; FileNotFoundError where there is none."""
@@ -183,7 +177,7 @@ class SimulatedDisk:
         return found
 
     def has_directory(self, path: Path) -> bool:
-        """Tell whether a directory is there."""
+        """Return whether a directory exists."""
         return str(path) in self._directories
 
     def directories_in(self, path: Path) -> list[str]:
@@ -205,11 +199,11 @@ class SimulatedDisk:
         for refusal in self._refusals:
             if refusal.strikes(kind_of(path.name)):
                 name = errno.errorcode[refusal.error]
-                self.note(DiskFault.REFUSED_WRITE, f"{path.name}: {name}")
+                self.note(FaultKind.REFUSED_WRITE, f"{path.name}: {name}")
                 raise _system_error(refusal.error)
 
     def part_of(self, size: int) -> int:
-        """Draw how much of a refused write was done before it failed."""
+        """Draw how many bytes of a refused write were written before it failed."""
         return self._random.randint(0, size)
 
     def demand_sync(self, path: Path, file: DiskFile) -> None:
@@ -219,12 +213,12 @@ class SimulatedDisk:
         if struck is not None:
             self._failing_syncs.remove(struck)
             file.is_doomed = True
-            self.note(DiskFault.FAILED_SYNC, path.name)
+            self.note(FaultKind.FAILED_SYNC, path.name)
             raise _system_error(errno.EIO)
 
 
 class MountedDisk:
-    """What one process sees of its disk; see `kvorum.storage.files.FileSystem`."""
+    """One process's view of its disk; see `kvorum.storage.files.FileSystem`."""
 
     def __init__(self, disk: SimulatedDisk, *, is_inspecting: bool = False) -> None:
         self.disk = disk
@@ -233,16 +227,15 @@ class MountedDisk:
         self._locked: set[str] = set()
 
     def die(self) -> None:
-        """Refuse everything from now on."""
+        """Refuse every call from now on."""
         self.is_dead = True
 
     def enter(self, operation: str, path: Path) -> None:
-        """Note a call; raises CrashedError where the process is gone or crashes right here."""
+        """Note a call; raise CrashedError where the process is gone or crashes right here."""
         if self.is_dead:
             raise CrashedError(f"{operation} {path.name}: this process is gone")
         if self.is_inspecting:
             return
-        self.disk.call_count += 1
         try:
             self.disk.before_call(operation, path)
         except CrashedError:
@@ -255,7 +248,7 @@ class MountedDisk:
             self.disk.demand_space(path)
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open a file; with `create` an empty one is made where there is none."""
+        """Open a file; with `create`, make an empty one where there is none."""
         self.enter("open", path)
         directory = self.disk.directory_at(path.parent)
         file = directory.names.get(path.name)
@@ -268,7 +261,7 @@ class MountedDisk:
         return SimulatedOpenFile(path, file, self)
 
     def create_exclusively(self, path: Path) -> OpenFile:
-        """Create and open a file that must not be there yet."""
+        """Create and open a file that must not exist yet."""
         self.enter("create", path)
         directory = self.disk.directory_at(path.parent)
         if path.name in directory.names:
@@ -282,7 +275,7 @@ class MountedDisk:
         return file
 
     def exists(self, path: Path) -> bool:
-        """Tell whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name exists."""
         self.enter("exists", path)
         if self.disk.has_directory(path):
             return True
@@ -314,14 +307,14 @@ class MountedDisk:
         directory.change(NameChange(target.name, file, old_name=source.name))
 
     def remove(self, path: Path) -> None:
-        """Delete a file; that it is gone already is no error."""
+        """Delete a file; a missing file is no error."""
         self.enter("remove", path)
         directory = self.disk.directory_at(path.parent)
         if path.name in directory.names:
             directory.change(NameChange(path.name, None))
 
     def make_read_only(self, path: Path) -> None:
-        """Leave nobody the right to write."""
+        """Make a file read-only for every process."""
         self.enter("make read-only", path)
         self.disk.directory_at(path.parent).names[path.name].is_read_only = True
 
@@ -331,7 +324,7 @@ class MountedDisk:
         self.disk.directory_at(directory).sync()
 
     def lock(self, path: Path) -> HeldLock | None:
-        """Take the lock of a file that is made if need be; None where this process has it."""
+        """Lock a file, made if need be; return None where this process already has the lock."""
         self.enter("lock", path)
         directory = self.disk.directory_at(path.parent)
         if str(path) in self._locked:
@@ -364,7 +357,7 @@ class SimulatedOpenFile:
         return bytes(memoryview(self._enter("read").content)[position : position + size])
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
-        """Write all of `data` at `position`; where that is refused, some first part of it."""
+        """Write all of `data` at `position`; where the disk refuses that, a first part of it."""
         file = self._enter("write")
         try:
             self._mount.demand_space(self.path)
@@ -382,14 +375,14 @@ class SimulatedOpenFile:
         return len(self._enter("size").content)
 
     def sync(self) -> None:
-        """Make what was written durable."""
+        """Make the written bytes durable."""
         file = self._enter("sync")
         if not self._mount.is_inspecting:
             self._mount.disk.demand_sync(self.path, file)
         file.sync()
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the handle."""
         self._is_closed = True
 
 
@@ -403,5 +396,5 @@ class SimulatedLock:
         self._locked = locked
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock for others."""
         self._locked.discard(self._path)

@@ -1,7 +1,7 @@
-"""What a simulated disk may do to a node: lose, tear, reorder, refuse, fail and rot.
+"""The faults of a simulated disk: it may lose, tear, reorder, refuse, fail and rot.
 
-The kinds carry the numbers of the catalogue of faults. A `PowerCut` says how much of what was not
-synced arrives; everything random comes from the generator that is handed in.
+A `PowerCut` describes how many of the unsynced bytes reach the disk; all random choices come from
+the generator that the caller passes.
 """
 
 from __future__ import annotations
@@ -13,24 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from kvorum.simulation.fault_ratios import FaultRatios
+
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
 
 
-class DiskFault(Enum):
-    """The kinds of faults of a disk."""
-
-    LOST_TAIL = "F12"
-    TORN_WRITE = "F13"
-    LOST_NAME = "F14"
-    FAILED_SYNC = "F15"
-    REFUSED_WRITE = "F16"
-    BIT_FLIP = "F17"
-    WIPE = "F18"
-
-
 class FileKind(Enum):
-    """What a file of a metadata log directory is to a fault."""
+    """The kinds of files in a metadata log directory that faults distinguish."""
 
     LOG = "log"
     SNAPSHOT = "snapshot"
@@ -52,32 +42,34 @@ def kind_of(name: str) -> FileKind:
 class CrashedError(BaseException):
     """The process that called the disk does not exist any more.
 
-    No Exception, so that no handler of the crashed code takes it for an error and goes on.
+    It is no Exception, so that no handler of the crashed code catches it and continues.
     """
 
 
 class Arrival(Enum):
-    """Which of the blocks that were not synced reach the disk when the power goes."""
+    """The unsynced blocks that reach the disk when the power is cut."""
 
     ALL = "all"
     NONE = "none"
     FIRST = "first"
-    """Those up to some place, as file systems do that write a file's end in order."""
+    """Those up to some place, as on a file system that writes a file's end in order."""
     ANY = "any"
-    """Any of them; what a log refuses to start from, because it looks like damage."""
+    """Any of them: a log refuses to start from this, because it looks like damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCut:
-    """How a power cut treats one file: which blocks arrive, and how big a block is."""
+    """A power cut's treatment of one file: which blocks arrive, and how big a block is."""
 
     arrival: Arrival
     block_bytes: int
     keeps_size: bool
     """Whether the file keeps its full length, with zeros where blocks are missing."""
+    block_arrives: float
+    """The probability that a block arrives, where any of them may."""
 
     @classmethod
-    def draw(cls, random: Random, *, is_scattering: bool) -> PowerCut:
+    def draw(cls, random: Random, *, is_scattering: bool, ratios: FaultRatios) -> PowerCut:
         """Draw the treatment of one file."""
         arrivals = [Arrival.ALL, Arrival.NONE, Arrival.FIRST, Arrival.FIRST]
         if is_scattering:
@@ -85,12 +77,13 @@ class PowerCut:
         return cls(
             arrival=random.choice(arrivals),
             block_bytes=random.choice([SECTOR_BYTES, PAGE_BYTES]),
-            keeps_size=random.random() < 0.2,
+            keeps_size=random.random() < ratios.file_keeps_size,
+            block_arrives=ratios.block_arrives,
         )
 
 
 class Loss(NamedTuple):
-    """What a power cut took from one file: bytes, and whether one write arrived in part."""
+    """The loss of one file in a power cut: bytes, and whether one write arrived in part."""
 
     lost_bytes: int
     is_torn: bool
@@ -98,9 +91,9 @@ class Loss(NamedTuple):
 
 @dataclass(slots=True)
 class Refusal:
-    """Writes to files of some kinds fail with an error of the system, for `calls` calls.
+    """A disk fault: writes to files of some kinds fail with a system error, for `calls` calls.
 
-    `calls` of None means until the refusal is lifted. Some first part of the data is written.
+    `calls` of None means until the refusal is ended. A first part of the data is written.
     """
 
     kinds: frozenset[FileKind]
@@ -108,7 +101,7 @@ class Refusal:
     calls: int | None = None
 
     def strikes(self, kind: FileKind) -> bool:
-        """Tell whether a write to a file of that kind is refused, and count it."""
+        """Return whether a write to a file of that kind is refused, and count it."""
         if kind not in self.kinds or self.calls == 0:
             return False
         if self.calls is not None:
@@ -117,7 +110,7 @@ class Refusal:
 
 
 class FlippedBit(NamedTuple):
-    """Where a bit changed."""
+    """The place of a changed bit."""
 
     path: Path
     position: int

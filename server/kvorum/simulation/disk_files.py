@@ -1,19 +1,21 @@
-"""The bytes and names of a simulated disk: as written, and what of it would survive a power cut.
+"""The bytes and names of a simulated disk: as written, and as they would survive a power cut.
 
-Nothing is copied when it is written: each file keeps a journal of what its unsynced writes
-replaced, which is empty for plain appends, and undoes it when the power goes.
+A write copies nothing: each file keeps a journal of the bytes that its unsynced writes replaced,
+which is empty for plain appends, and undoes these writes when the power is cut.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
 from kvorum.simulation.disk_faults import Arrival, Loss, PowerCut
+from kvorum.simulation.fault_ratios import FaultRatios
 
 
 class _Undo(NamedTuple):
-    """How to take one unsynced write or truncation back."""
+    """The undo entry of one unsynced write or truncation."""
 
     position: int
     size: int
@@ -29,10 +31,10 @@ class DiskFile:
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.is_read_only = False
-        # Counts every change of bytes that were there: a reader that sees it stand still has only
-        # to look at what was appended.
+        # Counts every change of existing bytes: while it stays the same, a reader has to look at
+        # the appended bytes only.
         self.generation = 0
-        # A sync failed: the system forgot that the bytes have still to be written.
+        # A sync failed: the operating system does not try to write these bytes again.
         self.is_doomed = False
         self._undo: list[_Undo] = []
 
@@ -48,7 +50,7 @@ class DiskFile:
         content[position : position + size] = data
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes, or fill it up with zeros."""
+        """Cut the file to `size` bytes, or extend it with zeros."""
         content = self.content
         self.generation += 1
         self._undo.append(_Undo(size, 0, bytes(content[size:]), len(content)))
@@ -56,7 +58,7 @@ class DiskFile:
         content.extend(bytes(size - len(content)))
 
     def sync(self) -> None:
-        """Let everything written survive; what was there when a sync failed never does."""
+        """Make everything written durable, except in a file whose sync has failed."""
         if not self.is_doomed:
             self._undo.clear()
 
@@ -67,11 +69,11 @@ class DiskFile:
 
     @property
     def durable_size(self) -> int:
-        """How many bytes the file had at the last sync."""
+        """The size of the file at the last sync."""
         return self._undo[0].file_size if self._undo else len(self.content)
 
     def durable(self) -> bytes:
-        """Return the bytes that were there at the last sync."""
+        """Return the bytes as of the last sync."""
         content = bytearray(self.content)
         for undo in reversed(self._undo):
             del content[undo.file_size :]
@@ -80,15 +82,15 @@ class DiskFile:
         return bytes(content)
 
     def cut_power(self, random: Random, cut: PowerCut) -> Loss:
-        """Keep of the unsynced writes what `cut` lets arrive."""
+        """Keep the part of the unsynced writes that `cut` lets arrive."""
         if not self._undo:
             return Loss(0, is_torn=False)
         if self.is_doomed:
-            cut = PowerCut(Arrival.NONE, cut.block_bytes, keeps_size=False)
+            cut = replace(cut, arrival=Arrival.NONE, keeps_size=False)
         live, durable = bytes(self.content), self.durable()
         first = min(undo.position for undo in self._undo) // cut.block_bytes
         end = -(-max(len(live), len(durable)) // cut.block_bytes)
-        arrived = _arrived(random, cut.arrival, list(range(first, end)))
+        arrived = _arrived(random, cut, list(range(first, end)))
         self.content = _mixed(live, durable, cut=cut, first=first, arrived=arrived)
         loss = self._loss(cut.block_bytes, first=first, end=end, arrived=arrived)
         self._undo.clear()
@@ -115,15 +117,15 @@ class DiskFile:
         self.generation += 1
 
     def copy(self) -> DiskFile:
-        """Return a file of its own with the same bytes and the same journal."""
+        """Return an independent file with the same bytes and the same journal."""
         other = DiskFile(bytes(self.content))
         other.is_read_only, other.is_doomed = self.is_read_only, self.is_doomed
         other._undo = list(self._undo)
         return other
 
 
-def _arrived(random: Random, arrival: Arrival, blocks: list[int]) -> frozenset[int]:
-    match arrival:
+def _arrived(random: Random, cut: PowerCut, blocks: list[int]) -> frozenset[int]:
+    match cut.arrival:
         case Arrival.ALL:
             return frozenset(blocks)
         case Arrival.NONE:
@@ -131,7 +133,7 @@ def _arrived(random: Random, arrival: Arrival, blocks: list[int]) -> frozenset[i
         case Arrival.FIRST:
             return frozenset(blocks[: random.randint(0, len(blocks))])
         case Arrival.ANY:
-            return frozenset(block for block in blocks if random.random() < 0.5)
+            return frozenset(block for block in blocks if random.random() < cut.block_arrives)
 
 
 def _mixed(
@@ -140,7 +142,7 @@ def _mixed(
     """Return the file with the blocks that arrived from `live` and the others from `durable`."""
     block_bytes = cut.block_bytes
     if len(live) < len(durable):
-        # A truncation is one change: it arrived with the rest, or nothing did.
+        # A truncation is one change: it arrives with the rest, or nothing arrives.
         return bytearray(live if arrived else durable)
     reached = max((min((block + 1) * block_bytes, len(live)) for block in arrived), default=0)
     size = len(live) if cut.keeps_size and arrived else max(len(durable), reached)
@@ -155,7 +157,7 @@ def _mixed(
 
 
 class NameChange(NamedTuple):
-    """A name that points to a file from now on, or to none; of a rename, both at once."""
+    """The change of a name, which then points to a file or to none; a rename changes two names."""
 
     name: str
     file: DiskFile | None
@@ -172,7 +174,7 @@ class NameChange(NamedTuple):
 
 
 class DiskDirectory:
-    """The names of one directory, and which of them are durable."""
+    """The names of one directory, the durable ones among them."""
 
     __slots__ = ("_durable", "_unsynced", "generation", "names")
 
@@ -195,18 +197,18 @@ class DiskDirectory:
         self._unsynced.clear()
 
     def durable_file(self, name: str) -> DiskFile | None:
-        """Return what a name would point to after a power cut that loses every change."""
+        """Return the file of a name after a power cut that loses every unsynced change."""
         return self._durable.get(name)
 
-    def cut_power(self, random: Random) -> bool:
-        """Keep some of the changes since the last sync, not always the first; tell if any went."""
+    def cut_power(self, random: Random, ratios: FaultRatios) -> bool:
+        """Keep some of the unsynced changes, not always the first; return whether any is lost."""
         if not self._unsynced:
             return False
         changes = self._unsynced
-        if random.random() < 0.5:
+        if random.random() < ratios.names_in_order:
             kept = changes[: random.randint(0, len(changes))]
         else:
-            kept = [change for change in changes if random.random() < 0.5]
+            kept = [change for change in changes if random.random() < ratios.name_survives]
         for change in kept:
             change.apply(self._durable)
         self.names = dict(self._durable)
@@ -215,7 +217,7 @@ class DiskDirectory:
         return len(kept) < len(changes)
 
     def copy(self) -> DiskDirectory:
-        """Return a directory of its own, with files of its own."""
+        """Return an independent directory with independent files."""
         copies: dict[int, DiskFile] = {}
 
         def of(file: DiskFile) -> DiskFile:

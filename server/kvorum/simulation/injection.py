@@ -1,22 +1,20 @@
-"""Makes planned faults happen, and undoes them when their time is over."""
+"""The injection of planned faults, and their end when their time is over."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
-from kvorum.simulation.budget import may_damage, replace_disk
+from kvorum.simulation.budget import is_known_by_directory, may_damage, replace_disk
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.faults import KINDS, Fault
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.fault_ratios import USUAL_RATIOS, FaultRatios
+from kvorum.simulation.faults import Fault, strikes_leader
 from kvorum.simulation.network_faults import NetworkFaults
-from kvorum.simulation.node import SYNC_OF_MUCH
+from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
-
-if TYPE_CHECKING:
-    from kvorum.simulation.node import SimulatedNode
-    from kvorum.simulation.world import World
+from kvorum.simulation.quorum import SimulatedQuorum
 
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
@@ -26,72 +24,76 @@ _CRASHING_OPERATIONS = (
     *("sync", "sync directory", "rename", "write", "truncate", "create"),
 )
 _SENDS_MAX = 12
-_DRIFT_MAX = 0.1
 _JUMP_MS_MAX = 30_000
+_LOOK_FOR_UPGRADE_MS = 200.0
 
 
 class Injector:
-    """Strikes a world with its faults."""
+    """The injector of a world's faults."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._operator = Operator(world)
-        network = NetworkFaults(world)
-        self._strikes: Mapping[str, Callable[[Fault, Random], None]] = {
-            "F1": network.lose,
-            "F2": network.double,
-            "F3": network.delay,
-            "F4": network.clog,
-            "F5": network.cut_in_two,
-            "F6": network.cut_somehow,
-            "F7": network.reset,
-            "F8": self._set_crash_point,
-            "F9": self._restart,
-            "F10": self._pause,
-            "F11": self._change_clock,
-            "F12": self._cut_power,
-            "F15": self._fail_sync,
-            "F16": self._refuse_writes,
-            "F17": self._flip_bit,
-            "F18": self._replace_disk,
-            "F19": self._operator.upgrade,
-            "F20": self._operator.change_voters,
+    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios = USUAL_RATIOS) -> None:
+        self._quorum = quorum
+        self._around = quorum.around
+        self._ratios = ratios
+        self._operator = Operator(quorum, ratios=ratios)
+        network = NetworkFaults(quorum, ratios=ratios)
+        self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
+            FaultKind.LOST_MESSAGES: network.lose,
+            FaultKind.DOUBLED_MESSAGES: network.double,
+            FaultKind.LATE_MESSAGES: network.delay,
+            FaultKind.CLOGGED_PATH: network.clog,
+            FaultKind.PARTITION: network.cut_in_two,
+            FaultKind.CUT_PATHS: network.cut_somehow,
+            FaultKind.BROKEN_CONNECTION: network.reset,
+            FaultKind.CRASH_POINT: self._set_crash_point,
+            FaultKind.RESTART: self._restart,
+            FaultKind.PAUSE: self._pause,
+            FaultKind.CHANGED_CLOCK: self._change_clock,
+            FaultKind.LOST_TAIL: self._cut_power,
+            FaultKind.FAILED_SYNC: self._fail_sync,
+            FaultKind.REFUSED_WRITE: self._refuse_writes,
+            FaultKind.BIT_FLIP: self._flip_bit,
+            FaultKind.WIPE: self._replace_disk,
+            FaultKind.WIPE_AFTER_UPGRADE: self._replace_disk_after_upgrade,
+            FaultKind.UPGRADE: self._operator.upgrade,
+            FaultKind.CHANGED_VOTERS: self._operator.change_voters,
         }
 
     def strike(self, fault: Fault) -> None:
-        """Let a fault happen."""
-        self._world.trace.say(f"fault: {fault.kind}, {KINDS[fault.kind]}")
+        """Begin a fault."""
+        self._around.trace.say(f"fault: {fault.kind.value}")
         self._strikes[fault.kind](fault, Random(fault.seed))  # noqa: S311 - to be repeatable is its use
 
     def heal(self) -> None:
-        """Undo everything, and start what does not run and may."""
-        world = self._world
-        for node in world.nodes.values():
+        """Undo every fault, and start the nodes that do not run and may."""
+        quorum = self._quorum
+        for node in quorum.nodes.values():
             node.forget_faults()
             node.resume()
             if node.is_damaged:
                 node.crash(is_power_cut=False)
-                replace_disk(world, node)
+                replace_disk(quorum, node)
             elif node.process is not None and node.process.is_stopping:
                 node.crash(is_power_cut=False)
             if node.process is None:
                 node.start()
 
     def _target(self, fault: Fault) -> SimulatedNode:
-        """Return the node that is meant: often the leader."""
-        world = self._world
-        leader = world.leader()
-        if leader is not None and fault.second % 5 < 2:
+        """Return the node that a fault strikes: often the leader."""
+        quorum = self._quorum
+        leader = quorum.leader()
+        if leader is not None and strikes_leader(fault, self._ratios):
             return leader
-        nodes = list(world.nodes.values())
+        nodes = list(quorum.nodes.values())
         return nodes[fault.first % len(nodes)]
 
     def _later(self, fault: Fault, undo: Callable[[], None]) -> None:
-        self._world.events.after(fault.duration_ms, undo)
+        self._around.events.after(fault.duration_ms, undo)
 
     def _set_crash_point(self, fault: Fault, random: Random) -> None:
-        at_disk = random.random() < 0.8
-        operation = random.choice(_CRASHING_OPERATIONS) if random.random() < 0.7 else None
+        at_disk = random.random() < self._ratios.crash_at_disk
+        is_of_one_kind = random.random() < self._ratios.crash_at_operation
+        operation = random.choice(_CRASHING_OPERATIONS) if is_of_one_kind else None
         count_max = _CALLS_MAX if operation is None else _SUCH_CALLS_MAX
         if operation == SYNC_OF_MUCH:
             count_max = 1
@@ -99,32 +101,38 @@ class Injector:
             disk_calls=random.randrange(count_max) if at_disk else None,
             operation=operation,
             sends=None if at_disk else random.randrange(_SENDS_MAX),
-            is_power_cut=operation == SYNC_OF_MUCH or random.random() < 0.6,
+            is_power_cut=operation == SYNC_OF_MUCH
+            or random.random() < self._ratios.crash_cuts_power,
             restart_ms=float(fault.duration_ms),
         )
 
     def _restart(self, fault: Fault, random: Random) -> None:
-        world = self._world
+        around = self._around
+        quorum = self._quorum
         node = self._target(fault)
-        world.count("F9")
-        if random.random() < 0.4:
+        around.count(FaultKind.RESTART)
+        if random.random() < self._ratios.clean_stop:
             node.stop(lambda: self._later(fault, node.start))
             return
-        nodes = list(world.nodes.values()) if random.random() < 0.1 else [node]
+        nodes = [node]
+        if random.random() < self._ratios.kill_all:
+            nodes = list(quorum.nodes.values())
         for one in nodes:
             one.crash(is_power_cut=False)
             self._later(fault, one.start)
 
     def _cut_power(self, fault: Fault, random: Random) -> None:
-        """Cut the power of one node, or of all at once as in a data centre."""
-        world = self._world
+        """Cut the power of one node, or of all nodes at once as in a data centre."""
+        quorum = self._quorum
         node = self._target(fault)
-        if random.random() < 0.15:
-            for one in world.nodes.values():
+        if random.random() < self._ratios.power_cut_of_all:
+            for one in quorum.nodes.values():
                 one.crash(is_power_cut=True)
                 self._later(fault, one.start)
             return
-        is_scattering = random.random() < 0.15 and may_damage(world, node)
+        is_scattering = random.random() < self._ratios.power_cut_scatters and may_damage(
+            quorum, node
+        )
         node.crash(is_power_cut=True, is_scattering=is_scattering)
         self._later(fault, node.start)
         if is_scattering:
@@ -135,62 +143,94 @@ class Injector:
         node = self._target(fault)
         if node.process is None:
             return
-        self._world.count("F10")
+        self._around.count(FaultKind.PAUSE)
         node.pause()
         self._later(fault, node.resume)
 
     def _change_clock(self, fault: Fault, random: Random) -> None:
-        world = self._world
+        around = self._around
         node = self._target(fault)
-        world.count("F11")
-        if random.random() < 0.5:
-            node.clock.set_drift((2 * fault.amount - 1) * _DRIFT_MAX)
+        around.count(FaultKind.CHANGED_CLOCK)
+        if random.random() < self._ratios.clock_drifts:
+            node.clock.set_drift((2 * fault.amount - 1) * self._ratios.drift_max)
         else:
             node.clock.jump_wall(int((2 * fault.amount - 1) * _JUMP_MS_MAX))
-        world.trace.say(f"{node.node_id} has another clock")
+        around.trace.say(f"{node.node_id} has another clock")
 
     def _fail_sync(self, fault: Fault, random: Random) -> None:
         self._target(fault).disk.fail_next_sync([random.choice(_DISK_KINDS)])
 
     def _refuse_writes(self, fault: Fault, random: Random) -> None:
         node = self._target(fault)
-        kinds = [random.choice(_DISK_KINDS)] if random.random() < 0.5 else list(_DISK_KINDS)
-        if random.random() < 0.5:
+        is_of_one_kind = random.random() < self._ratios.refusal_of_one_kind
+        kinds = [random.choice(_DISK_KINDS)] if is_of_one_kind else list(_DISK_KINDS)
+        if random.random() < self._ratios.refusal_of_one_write:
             node.disk.refuse_writes(kinds, error=errno.EIO, calls=1)
         else:
             node.disk.refuse_writes(kinds, error=errno.ENOSPC)
             self._later(fault, node.disk.accept_writes)
 
     def _flip_bit(self, fault: Fault, random: Random) -> None:
-        world = self._world
+        quorum = self._quorum
         node = self._target(fault)
-        if not may_damage(world, node):
+        if not may_damage(quorum, node):
             return
         if node.disk.flip_bit(random.choice(_DISK_KINDS)) is not None:
             node.damage()
             self._repair_later(fault, node)
 
     def _repair_later(self, fault: Fault, node: SimulatedNode) -> None:
-        """Let somebody replace the disk after a while, unless that has happened already."""
+        """Replace the node's disk after a while, unless that has happened already."""
 
         def repair() -> None:
             if not node.is_damaged:
                 return
             node.crash(is_power_cut=False)
-            replace_disk(self._world, node)
+            replace_disk(self._quorum, node)
             node.start()
 
-        self._world.events.after(10_000 + fault.duration_ms, repair)
+        self._around.events.after(10_000 + fault.duration_ms, repair)
 
     def _replace_disk(self, fault: Fault, random: Random) -> None:
-        """Take a node's disk away; observers may come back as who they were."""
-        world = self._world
+        """Replace a node's disk; an observer may come back under its former directory id."""
+        quorum = self._quorum
         node = self._target(fault)
-        if node.is_damaged or not may_damage(world, node):
+        if node.is_damaged or not may_damage(quorum, node):
             return
         node.crash(is_power_cut=True)
-        if not node.can_vote and random.random() < 0.5:
+        if not node.can_vote and random.random() < self._ratios.observer_keeps_directory_id:
             node.wipe(keeps_directory_id=True)
         else:
-            replace_disk(world, node)
+            replace_disk(quorum, node)
         self._later(fault, node.start)
+
+    def _replace_disk_after_upgrade(self, fault: Fault, random: Random) -> None:
+        """Replace a voter's disk as soon as the others know its directory, and restart it later.
+
+        At the second restart the new disk holds the record of the upgrade, and its process does not
+        know whether the record is committed. The leader is killed too, which forces an election.
+        """
+        quorum, around = self._quorum, self._around
+        if not quorum.is_safety_phase:
+            return
+        voters = [one for one in quorum.nodes.values() if one.can_vote]
+        node = voters[fault.first % len(voters)]
+        if not (is_known_by_directory(quorum, node) and may_damage(quorum, node)):
+            around.events.after(
+                _LOOK_FOR_UPGRADE_MS, lambda: self._replace_disk_after_upgrade(fault, random)
+            )
+            return
+        around.count(FaultKind.WIPE_AFTER_UPGRADE)
+        node.crash(is_power_cut=True)
+        replace_disk(quorum, node)
+        self._later(fault, node.start)
+        around.events.after(2.0 * fault.duration_ms, lambda: self._restart_with_leader(fault, node))
+
+    def _restart_with_leader(self, fault: Fault, node: SimulatedNode) -> None:
+        """Kill and start a node; kill the leader with it, which comes back later."""
+        leader = self._quorum.leader()
+        node.crash(is_power_cut=False)
+        node.start()
+        if leader is not None and leader is not node:
+            leader.crash(is_power_cut=False)
+            self._later(fault, leader.start)

@@ -1,4 +1,4 @@
-"""The network between the nodes: messages are late, lost, doubled, held back and cut off."""
+"""The network between the nodes, which delays, loses, doubles and holds back messages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kvorum.simulation.events import Events
+from kvorum.simulation.fault_kinds import FaultKind
 
 USUAL_DELAY_MS = 0.5
 Route = tuple[int, int]
-"""From which node to which."""
+"""The sending and the receiving node of a path."""
 
 
 @dataclass(slots=True)
 class Path:
-    """How messages fare in one direction between two nodes."""
+    """The state of one direction between two nodes."""
 
     loss: float = 0.0
     duplication: float = 0.0
@@ -26,10 +27,10 @@ class Path:
 
 
 class Network:
-    """All paths. `note` hears of a fault each time it strikes a message."""
+    """All paths. `note` is called each time a fault strikes a message."""
 
     def __init__(
-        self, events: Events, random: Random, *, note: Callable[[str], None] = lambda _: None
+        self, events: Events, random: Random, *, note: Callable[[FaultKind], None] = lambda _: None
     ) -> None:
         self._events = events
         self._random = random
@@ -37,21 +38,21 @@ class Network:
         self._paths: dict[Route, Path] = {}
 
     def path(self, sender: int, receiver: int) -> Path:
-        """Return the path from one node to another, to be changed at will."""
+        """Return the path from one node to another, which the caller may change."""
         return self._paths.setdefault((sender, receiver), Path())
 
     def is_cut(self, sender: int, receiver: int) -> bool:
-        """Tell whether nothing gets from one node to another."""
+        """Return whether the path from one node to another is cut."""
         return self.path(sender, receiver).is_cut
 
     def cut(self, sender: int, receiver: int) -> None:
-        """Let nothing through from one node to another, what is on its way included."""
+        """Cut the path from one node to another; messages under way are lost too."""
         path = self.path(sender, receiver)
         path.is_cut = True
         path.held.clear()
 
     def heal(self, sender: int, receiver: int) -> None:
-        """Let messages through again."""
+        """End the cut of a path."""
         self.path(sender, receiver).is_cut = False
 
     def clog(self, sender: int, receiver: int) -> None:
@@ -59,7 +60,7 @@ class Network:
         self.path(sender, receiver).is_clogged = True
 
     def unclog(self, sender: int, receiver: int) -> None:
-        """Let what was held back through, all at once."""
+        """Deliver all held messages at once."""
         path = self.path(sender, receiver)
         path.is_clogged = False
         held, path.held = path.held, []
@@ -67,7 +68,7 @@ class Network:
             self._events.after(0.0, arrive)
 
     def calm(self) -> None:
-        """Make every path a good one."""
+        """Remove every fault from every path."""
         for sender, receiver in sorted(self._paths):
             self.unclog(sender, receiver)
             path = self._paths[sender, receiver]
@@ -76,16 +77,16 @@ class Network:
             path.mean_delay_ms = USUAL_DELAY_MS
 
     def carry(self, sender: int, receiver: int, arrive: Callable[[], None]) -> None:
-        """Carry a message; `arrive` is called when it is there: once, twice or never."""
+        """Carry a message; `arrive` is called at its arrival: once, twice or never."""
         path = self.path(sender, receiver)
         if path.is_cut:
             return
         if path.loss and self._random.random() < path.loss:
-            self._note("F1")
+            self._note(FaultKind.LOST_MESSAGES)
             return
         copies = 1
         if path.duplication and self._random.random() < path.duplication:
-            self._note("F2")
+            self._note(FaultKind.DOUBLED_MESSAGES)
             copies = 2
         for _ in range(copies):
             delay_ms = self._random.expovariate(1.0) * path.mean_delay_ms

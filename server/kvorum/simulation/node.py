@@ -1,4 +1,4 @@
-"""A simulated node: what stays of it from process to process, and what may happen to it."""
+"""A simulated node: its state that outlives its processes, and the faults that may strike it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from kvorum.metadata.address import Address
 from kvorum.node.raft.control_records import voters_record_of
-from kvorum.node.raft.settings import Address, ListenerAddress, RaftSettings, StaticVoter
-from kvorum.raft import Endpoint, RaftCore, ReplicaKey, Voter, VoterSet
+from kvorum.node.raft.settings import RaftSettings
+from kvorum.raft import Destination, Endpoint, RaftCore, ReplicaKey, Voter, VoterSet
 from kvorum.raft.roles import Role
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.disk import SimulatedDisk
-from kvorum.simulation.disk_faults import CrashedError, DiskFault
+from kvorum.simulation.disk_faults import CrashedError
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.options import QuorumKind
-from kvorum.simulation.process import Process
+from kvorum.simulation.process import Neighbours, Process
 from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.telling import told_role
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 from kvorum.storage.bootstrap_checkpoint import write_voters_checkpoint
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log import MetadataLog
-
-if TYPE_CHECKING:
-    from kvorum.simulation.world import World
 
 LISTENER = "CONTROLLER"
 PORT = 9093
@@ -37,7 +37,7 @@ MUCH_BYTES = 1_024
 
 
 class Part(Enum):
-    """What a node is for."""
+    """The part of a node in the quorum."""
 
     VOTER = "voter"
     SPARE = "spare"
@@ -45,32 +45,49 @@ class Part(Enum):
 
 
 def host_of(node_id: int) -> str:
-    """Return where a node listens."""
+    """Return the host name of a node."""
     return f"node-{node_id}"
 
 
-class SimulatedNode:
-    """One machine with its disk and clock, and the process that runs on it, if one does."""
+class NodeNeighbours(Neighbours, Protocol):
+    """The other nodes, as far as a node and its process know of them."""
 
-    def __init__(self, world: World, *, node_id: int, part: Part, release: Release) -> None:
-        self.world = world
+    def process_ended(self, ended: SimulatedNode) -> None:
+        """Notify every node that is connected to a process that the process has ended."""
+        ...
+
+
+class SimulatedNode:
+    """One machine with its disk and clock, and the process on it while one runs."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        neighbours: NodeNeighbours,
+        node_id: int,
+        part: Part,
+        release: Release,
+    ) -> None:
+        self._around = around
+        self._neighbours = neighbours
         self.node_id = node_id
         self.part = part
         self.release = release
         self.host = host_of(node_id)
-        self.clock = NodeClock(world.events)
-        self.random = world.random_for(f"node/{node_id}")
+        self.clock = NodeClock(around.events)
+        self.random = around.random_for(f"node/{node_id}")
         self.disk = SimulatedDisk(
-            world.random_for(f"disk/{node_id}"), before_call=self._before_call, note=self._note
+            around.random_for(f"disk/{node_id}"), before_call=self._before_call, note=self._note
         )
         self.directory_id = self.random.randbytes(16)
         self.settings = self._settings()
         self.start_count = 0
         self.process: Process | None = None
         self.is_paused = False
-        # Whether its machine is there to say that nobody listens: not after a power cut.
+        # Whether its machine can answer that no process listens: not after a power cut.
         self.is_host_up = True
-        # Whether bytes that were durable have changed or gone, and whether it may never run again.
+        # Whether durable bytes have changed or are lost; whether the node may never run again.
         self.is_damaged = False
         self.is_barred = False
         self.calls_until_crash: int | None = None
@@ -79,10 +96,11 @@ class SimulatedNode:
         self.restart_after_ms = FAILURE_RESTART_MS
         self.last_voters = VoterSet()
         self._told_role: Role | None = None
+        self._told_log_start = 0
 
     @property
     def key(self) -> ReplicaKey:
-        """Who it is in a set of voters."""
+        """Its key in a voter set."""
         return ReplicaKey(self.node_id, self.directory_id)
 
     @property
@@ -93,12 +111,12 @@ class SimulatedNode:
     @property
     def core(self) -> RaftCore | None:
         """The core of its process; None where none runs."""
-        return None if self.process is None else self.process.driver.core
+        return None if self.process is None else self.process.client.core
 
     @property
     def log(self) -> MetadataLog | None:
         """The log of its process; None where none runs."""
-        return None if self.process is None else self.process.driver.log
+        return None if self.process is None else self.process.client.log
 
     @property
     def is_up(self) -> bool:
@@ -107,30 +125,30 @@ class SimulatedNode:
 
     @property
     def voters(self) -> VoterSet:
-        """The latest voters it knows of, or knew of when it last ran."""
+        """The latest voters that it knows of, or knew of when it last ran."""
         core = self.core
         return self.last_voters if core is None else core.history.voters
 
     def as_voter(self) -> Voter:
-        """Return its entry in a set of voters."""
+        """Return its entry in a voter set."""
         return Voter(self.key, (Endpoint(LISTENER, self.host, PORT),), 0, 1)
 
     def _settings(self) -> RaftSettings:
-        world, options = self.world, self.world.options
+        around, options = self._around, self._around.options
         is_dynamic = options.kind is QuorumKind.DYNAMIC
         voter_ids = range(1, options.voter_count + 1)
         controllers = range(1, options.voter_count + options.spare_count + 1)
         return RaftSettings(
             node_id=self.node_id,
-            cluster_id=world.cluster_id,
+            cluster_id=around.cluster_id,
             directory_id=self.directory_id,
             directory=Path(f"/{self.host}/__cluster_metadata-0"),
             can_vote=self.can_vote,
             controller_listener=LISTENER,
-            local_listeners=(ListenerAddress(LISTENER, self.host, PORT),) if self.can_vote else (),
+            local_listeners=(Endpoint(LISTENER, self.host, PORT),) if self.can_vote else (),
             static_voters=()
             if is_dynamic
-            else tuple(StaticVoter(one, host_of(one), PORT) for one in voter_ids),
+            else tuple(Destination(one, host_of(one), PORT) for one in voter_ids),
             bootstrap_servers=tuple(Address(host_of(one), PORT) for one in controllers)
             if is_dynamic
             else (),
@@ -151,15 +169,15 @@ class SimulatedNode:
     # --- starting and ending ---
 
     def start(self) -> None:
-        """Start a process, unless one runs or the node must not run any more."""
+        """Start a process, unless one runs or the node may never run again."""
         if self.process is not None or self.is_barred:
             return
-        world = self.world
+        around = self._around
         self.is_host_up = True
-        world.properties.node_starts(self)
+        around.properties.node_starts(self)
         self.start_count += 1
         try:
-            process = Process(self)
+            process = Process(self, around=around, neighbours=self._neighbours)
         except CrashedError:
             self._crash_while_starting()
             return
@@ -168,40 +186,41 @@ class SimulatedNode:
             return
         self.process = process
         self._told_role = None
-        world.trace.say(f"{self.node_id} starts ({process.driver.log.end_offset} records)")
-        world.properties.node_started(self)
+        self._told_log_start = process.client.log.start_offset
+        around.trace.say(f"{self.node_id} starts ({process.client.log.end_offset} records)")
+        around.properties.node_started(self)
         process.begin()
 
     def _crash_while_starting(self) -> None:
-        world = self.world
-        world.count("F8")
-        world.trace.say(f"{self.node_id} crashes while it starts")
+        around = self._around
+        around.count(FaultKind.CRASH_POINT)
+        around.trace.say(f"{self.node_id} crashes while it starts")
         self._forget_crash_points()
         self.is_host_up = not self.crash_is_power_cut
         self.disk.crash(is_power_cut=self.crash_is_power_cut)
-        world.properties.node_crashes(self)
-        world.events.after(self.restart_after_ms, self.start)
+        around.properties.node_crashes(self)
+        around.events.after(self.restart_after_ms, self.start)
 
     def _refuse(self, error: StorageError) -> None:
-        world = self.world
-        world.trace.say(f"{self.node_id} does not start: {error}")
-        world.properties.node_refused_to_start(self, error)
+        around = self._around
+        around.trace.say(f"{self.node_id} does not start: {error}")
+        around.properties.node_refused_to_start(self, error)
         self.disk.crash(is_power_cut=False)
         if not self.is_damaged:
-            world.events.after(FAILURE_RESTART_MS, self.start)
+            around.events.after(FAILURE_RESTART_MS, self.start)
 
     def crash_here(self) -> None:
-        """End at a crash point that was set, in the middle of what the process does."""
-        self.world.count("F8")
+        """End the process at its crash point, in the middle of an action."""
+        self._around.count(FaultKind.CRASH_POINT)
         self.crash(is_power_cut=self.crash_is_power_cut)
-        self.world.events.after(self.restart_after_ms, self.start)
+        self._around.events.after(self.restart_after_ms, self.start)
 
     def crash(self, *, is_power_cut: bool, is_scattering: bool = False) -> None:
-        """End the process without a word; a power cut takes the machine with it."""
+        """End the process without a shutdown; a power cut ends the machine with it."""
         if self.process is None:
             return
         how = "loses power" if is_power_cut else "is killed"
-        self.world.trace.say(f"{self.node_id} {how}")
+        self._around.trace.say(f"{self.node_id} {how}")
         self._end(is_power_cut=is_power_cut, is_scattering=is_scattering)
         if is_scattering:
             self.damage()
@@ -211,7 +230,7 @@ class SimulatedNode:
         process = self.process
         if process is None or process.is_stopping:
             return
-        self.world.trace.say(f"{self.node_id} is stopped")
+        self._around.trace.say(f"{self.node_id} is stopped")
 
         def closed() -> None:
             self._end(is_power_cut=False)
@@ -224,7 +243,7 @@ class SimulatedNode:
         if process is None:
             return
         self.last_voters = self.voters
-        self.world.properties.node_crashes(self)
+        self._around.properties.node_crashes(self)
         process.die()
         self.process = None
         self.is_paused = False
@@ -232,71 +251,78 @@ class SimulatedNode:
         self._forget_crash_points()
         self.disk.crash(is_power_cut=is_power_cut, is_scattering=is_scattering)
         if self.is_host_up:
-            self.world.tell_process_ended(self)
+            self._neighbours.process_ended(self)
 
     def damage(self) -> None:
-        """Note that durable bytes have changed; where nobody can replace the disk, that is all."""
+        """Note that durable bytes have changed."""
         self.is_damaged = True
 
     def wipe(self, *, keeps_directory_id: bool = False) -> None:
-        """Replace the disk by an empty one; the process must be gone."""
+        """Replace the disk by an empty one; the process must have ended."""
         self.disk.wipe()
         if not keeps_directory_id:
             self.directory_id = self.random.randbytes(16)
             self.settings = self._settings()
         self.is_damaged = False
-        self.world.properties.node_wiped(self)
+        self._around.properties.node_wiped(self)
 
     # --- pauses ---
 
     def pause(self) -> None:
-        """Let nothing happen in the process for a while."""
+        """Pause the process."""
         if self.process is not None and not self.is_paused:
             self.is_paused = True
-            self.world.trace.say(f"{self.node_id} is paused")
-            self.world.properties.node_paused(self)
+            self._around.trace.say(f"{self.node_id} is paused")
+            self._around.properties.node_paused(self)
 
     def resume(self) -> None:
-        """Go on where the process was paused."""
+        """Resume the process where it was paused."""
         if self.is_paused:
             self.is_paused = False
-            self.world.trace.say(f"{self.node_id} goes on")
-            self.world.properties.node_resumed(self)
+            self._around.trace.say(f"{self.node_id} goes on")
+            self._around.properties.node_resumed(self)
             if self.process is not None:
                 self.process.resume()
 
-    # --- what happens to it ---
+    # --- requests, events and faults ---
 
     def take_request(self, frame: bytes, respond: Callable[[Reply], None]) -> None:
-        """Take in a request that has arrived; where nothing runs there is no answer from here."""
+        """Hand a request to the process; where none runs, this sends no answer."""
         process = self.process
         if process is not None:
             process.turn(lambda: process.deliver(frame, respond))
 
     def look(self) -> None:
-        """Look at the node after an event of its own."""
+        """Check and trace the node after one of its events."""
         process = self.process
         if process is None:
             return
-        self.world.properties.after_event(self)
-        core = process.driver.core
+        self._around.properties.after_event(self)
+        core = process.client.core
         if not process.has_been_voter and core.is_voter and _are_voters_committed(core):
             process.has_been_voter = True
         role = core.role
         if role is not self._told_role:
             self._told_role = role
-            self.world.trace.say(f"{self.node_id} is {told_role(role)}")
-        if process.driver.failure is not None:
-            self._fail(process.driver.failure)
+            self._around.trace.say(f"{self.node_id} is {told_role(role)}")
+        self._tell_log_start(process.client.log.start_offset)
+        if process.client.failure is not None:
+            self._fail(process.client.failure)
+
+    def _tell_log_start(self, start_offset: int) -> None:
+        """Write a new log start to the trace: the log was cleaned, or replaced by a snapshot."""
+        if start_offset != self._told_log_start:
+            self._told_log_start = start_offset
+            self._around.trace.say(f"{self.node_id} keeps its log from {start_offset}")
 
     def _fail(self, failure: Exception) -> None:
         if isinstance(failure, PropertyViolatedError):
             raise failure
-        self.world.trace.say(f"{self.node_id} stops itself: {failure}")
-        self.world.properties.node_failed(self, failure)
+        self._around.trace.say(f"{self.node_id} stops itself: {failure}")
+        self._around.properties.node_failed(self, failure)
         self._end(is_power_cut=False)
         if not self.is_damaged:
-            self.world.events.after(FAILURE_RESTART_MS, self.start)
+            self._around.events.after(FAILURE_RESTART_MS, self.start)
 
     def set_crash_point(
         self,
@@ -307,9 +333,9 @@ class SimulatedNode:
         is_power_cut: bool,
         restart_ms: float,
     ) -> None:
-        """Let the node crash before a call to its disk, or a request, so many from now.
+        """Let the node crash after so many more calls to its disk, or requests.
 
-        With an `operation` only such calls are counted.
+        With an `operation` only calls of that kind are counted.
         """
         self.crash_is_power_cut = is_power_cut
         self.restart_after_ms = restart_ms
@@ -323,7 +349,7 @@ class SimulatedNode:
         self.restart_after_ms = FAILURE_RESTART_MS
 
     def forget_faults(self) -> None:
-        """Let nothing happen any more that was set to happen."""
+        """Drop every fault that has not struck yet."""
         self._forget_crash_points()
         if self.process is not None:
             self.process.sends_until_crash = None
@@ -336,7 +362,7 @@ class SimulatedNode:
             return
         self.calls_until_crash -= 1
         if self.calls_until_crash < 0:
-            self.world.trace.say(f"{self.node_id} crashes before: {operation} {path.name}")
+            self._around.trace.say(f"{self.node_id} crashes before: {operation} {path.name}")
             raise CrashedError(f"before {operation}")
 
     def _is_crashing_operation(self, operation: str, path: Path) -> bool:
@@ -349,10 +375,10 @@ class SimulatedNode:
             return False
         return len(file.content) - file.durable_size >= MUCH_BYTES
 
-    def _note(self, fault: DiskFault, text: str) -> None:
-        self.world.count(fault.value)
-        self.world.trace.say(f"{self.node_id} {fault.name.lower().replace('_', ' ')}: {text}")
-        self.world.properties.disk_fault(self, fault)
+    def _note(self, fault: FaultKind, text: str) -> None:
+        self._around.count(fault)
+        self._around.trace.say(f"{self.node_id} {fault.name.lower().replace('_', ' ')}: {text}")
+        self._around.properties.disk_fault(self, fault)
 
 
 def _are_voters_committed(core: RaftCore) -> bool:

@@ -1,14 +1,19 @@
-"""Somebody who changes the voters, upgrades kraft.version, and asks leaders to give way."""
+"""The operator, which changes the voters, upgrades kraft.version and asks leaders to resign."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from kvorum.raft import KRaftVersionUpgradeError, ReplicaKey, StaleEpochError, VoterSet
+from kvorum.node.raft.errors import RaftNodeError
+from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, VoterSet
 from kvorum.simulation.budget import may_become
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.fault_ratios import FaultRatios
 from kvorum.simulation.faults import Fault
+from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release, common_version
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
@@ -20,35 +25,33 @@ from kvorum.wire.messages.add_raft_voter import (
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
-if TYPE_CHECKING:
-    from kvorum.simulation.node import SimulatedNode
-    from kvorum.simulation.world import World
-
 OPERATOR_ID = -100
 _TIMEOUT_MS = 30_000
-_RESIGN_SHARE = 0.15
 _Answer = TypeVar("_Answer", AddRaftVoterResponse, RemoveRaftVoterResponse)
 
 
 class Operator:
-    """Asks whoever leads; what comes of it is only looked at, as a person would."""
+    """An operator that asks the leader, as a person would, and only notes the outcome."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
+        self._quorum = quorum
+        self._around = quorum.around
+        self._ratios = ratios
         self._number = 0
 
     def upgrade(self, fault: Fault, random: Random) -> None:
-        """Upgrade kraft.version, now and, as long as it is refused, again."""
-        world = self._world
-        leader = world.leader()
-        if not world.is_safety_phase:
+        """Upgrade kraft.version; try again as long as that is refused."""
+        around = self._around
+        quorum = self._quorum
+        leader = quorum.leader()
+        if not quorum.is_safety_phase:
             return
         if (
             leader is None
             or leader.process is None
             or leader.process.application.leading_epoch is None
         ):
-            world.events.after(2_000.0, lambda: self.upgrade(fault, random))
+            around.events.after(2_000.0, lambda: self.upgrade(fault, random))
             return
         leader.process.turn(lambda: self._upgrade(leader, fault, random))
 
@@ -56,84 +59,80 @@ class Operator:
         process = leader.process
         if process is None:
             return
-        driver = process.driver
-        world = self._world
+        client = process.client
+        around = self._around
         try:
-            is_new, effects = driver.core.upgrade_kraft_version(
-                driver.now(), epoch=driver.core.role.epoch, kraft_version=1, validate_only=False
-            )
-        except (KRaftVersionUpgradeError, StaleEpochError) as error:
-            world.trace.say(f"{leader.node_id} refuses kraft.version 1: {error}")
-            world.events.after(5_000.0, lambda: self.upgrade(fault, random))
+            is_new = client.upgrade_kraft_version(1, epoch=client.epoch)
+        except (KRaftVersionUpgradeError, NotLeaderError, RaftNodeError) as error:
+            around.trace.say(f"{leader.node_id} refuses kraft.version 1: {error}")
+            around.events.after(5_000.0, lambda: self.upgrade(fault, random))
             return
         if is_new:
-            world.count("F19")
-            world.trace.say(f"{leader.node_id} goes to kraft.version 1")
-        driver.run(effects)
+            around.count(FaultKind.UPGRADE)
+            around.trace.say(f"{leader.node_id} goes to kraft.version 1")
 
     def change_voters(self, fault: Fault, random: Random) -> None:
-        """Let a leader resign, or add or remove a voter where that is safe to ask for."""
-        world = self._world
-        leader = world.leader()
+        """Ask the leader to resign, or add or remove a voter where that is safe."""
+        around = self._around
+        quorum = self._quorum
+        leader = quorum.leader()
         if leader is None or leader.process is None:
             return
-        if random.random() < _RESIGN_SHARE:
+        if random.random() < self._ratios.resignation:
             self._resign(leader)
             return
-        if leader.process.driver.core.history.kraft_version < 1:
+        if leader.process.client.kraft_version < 1:
             return
         wanted = self._choose(leader.voters, random)
         if wanted is None:
             return
-        world.count("F20")
+        around.count(FaultKind.CHANGED_VOTERS)
         target, verb = wanted
-        asked = list(world.nodes.values())[fault.first % len(world.nodes)]
-        verb(leader if random.random() < 0.9 else asked, target, random)
+        asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
+        verb(
+            leader if random.random() < self._ratios.operator_asks_leader else asked, target, random
+        )
 
     def _resign(self, leader: SimulatedNode) -> None:
         process = leader.process
         if process is not None:
-            driver = process.driver
-            self._world.trace.say(f"{leader.node_id} is asked to resign")
-            process.turn(
-                lambda: driver.call(
-                    lambda: driver.core.resign(driver.now(), epoch=driver.core.role.epoch)
-                )
-            )
+            self._around.trace.say(f"{leader.node_id} is asked to resign")
+            process.turn(process.resign)
 
     def _choose(
         self, voters: VoterSet, random: Random
     ) -> tuple[ReplicaKey, Callable[[SimulatedNode, ReplicaKey, Random], None]] | None:
-        """Choose whom to remove or add: first of all a voter whose disk is gone."""
-        world = self._world
+        """Choose a voter to remove or to add; a voter whose disk is gone comes first."""
+        quorum = self._quorum
         gone = [
             voter.key
             for voter in voters.voters
-            if voter.key.id in world.nodes and not voter.is_replica(world.nodes[voter.key.id].key)
+            if voter.key.id in quorum.nodes and not voter.is_replica(quorum.nodes[voter.key.id].key)
         ]
         if gone:
             return random.choice(gone), self._remove
         new = [
             node.key
-            for node in world.nodes.values()
+            for node in quorum.nodes.values()
             if node.can_vote
             and not (node.is_barred or node.is_damaged)
             and voters.by_id(node.node_id) is None
         ]
         old = [
-            voter.key for voter in voters.voters if may_become(world, voters.without(voter.key.id))
+            voter.key for voter in voters.voters if may_become(quorum, voters.without(voter.key.id))
         ]
-        if new and (not old or random.random() < 0.6):
+        if new and (not old or random.random() < self._ratios.voter_is_added):
             return random.choice(new), self._add
         return (random.choice(old), self._remove) if old else None
 
     def _add(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:
-        world = self._world
-        node = world.nodes[target.id]
-        world.trace.say(f"operator asks {asked.node_id} to add voter {target.id}")
-        world.properties.operator_asked_to_add(node.node_id, node.directory_id)
+        around = self._around
+        quorum = self._quorum
+        node = quorum.nodes[target.id]
+        around.trace.say(f"operator asks {asked.node_id} to add voter {target.id}")
+        around.properties.operator_asked_to_add(node.node_id, node.directory_id)
         request = AddRaftVoterRequest(
-            cluster_id=world.cluster_id,
+            cluster_id=around.cluster_id,
             timeout_ms=_TIMEOUT_MS,
             voter_id=target.id,
             voter_directory_id=node.directory_id,
@@ -141,15 +140,15 @@ class Operator:
         )
         version = common_version(AddRaftVoterRequest, Release.LATEST, asked.release)
         if version >= 1:
-            request.ack_when_committed = random.random() < 0.7
+            request.ack_when_committed = random.random() < self._ratios.answer_when_committed
         self._ask(asked, request, AddRaftVoterResponse, version=version)
 
     def _remove(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:
         del random
-        world = self._world
-        world.trace.say(f"operator asks {asked.node_id} to remove voter {target.id}")
+        around = self._around
+        around.trace.say(f"operator asks {asked.node_id} to remove voter {target.id}")
         request = RemoveRaftVoterRequest(
-            cluster_id=world.cluster_id,
+            cluster_id=around.cluster_id,
             voter_id=target.id,
             voter_directory_id=target.directory_id or bytes(16),
         )
@@ -158,7 +157,8 @@ class Operator:
     def _ask(
         self, asked: SimulatedNode, request: Message, kind: type[_Answer], *, version: int
     ) -> None:
-        world = self._world
+        around = self._around
+        quorum = self._quorum
         self._number += 1
         frame = encode_request_frame(
             request, version=version, correlation_id=self._number, client_id="operator"
@@ -170,6 +170,6 @@ class Operator:
                 text = f"error {answer.error_code} {answer.error_message or ''}".rstrip()
             else:
                 text = str(reply)
-            world.trace.say(f"operator hears from {asked.node_id}: {text}")
+            around.trace.say(f"operator hears from {asked.node_id}: {text}")
 
-        world.carry_request(OPERATOR_ID, asked.host, frame, take)
+        quorum.carry_request(OPERATOR_ID, asked.host, frame, take)

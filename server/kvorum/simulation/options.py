@@ -1,8 +1,8 @@
-"""What one world is made of: who is in it, how it is configured, and how long it lasts."""
+"""The options of one world: its nodes, their configuration, and how long it lasts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 
@@ -11,19 +11,29 @@ from kvorum.simulation.versions import Release
 from kvorum.storage.log_config import LogConfig
 
 _LIVENESS_MS_MIN = 36_000
-"""As long as a leader may take to be found and everyone to catch up, and a while of calm."""
+"""The time to elect a leader and to catch up with it, and a while of calm."""
 _SAFETY_MS_MIN = 10_000
+BIG_SHARE = 0.25
+"""The share of big values among those that clients write."""
+BIG_BYTES_MAX = 12_000
+"""Big enough that a power cut can tear a write even at pages of 4 KiB."""
+SMALL_BYTES_MAX = 40
+CALM_THINK_MS_MAX = 1_000.0
+"""The longest wait of clients once faults have stopped: the check of L3 needs writes."""
+_VALUE_BYTES_MEAN = (BIG_SHARE * BIG_BYTES_MAX + (1 - BIG_SHARE) * SMALL_BYTES_MAX) / 2 + 30
+_ROUND_TRIP_MS = 1.0
+"""The time between the requests for two parts of a snapshot, in a healthy network."""
 
 
 class QuorumKind(Enum):
-    """How the voters of a world are known."""
+    """The source of a world's voters."""
 
     STATIC = "static"
-    """By the configuration, at kraft.version 0 for good."""
+    """The configuration; kraft.version stays 0."""
     UPGRADED = "upgraded"
-    """By the configuration until somebody upgrades kraft.version, which is tried."""
+    """The configuration until kraft.version is upgraded, which the operator tries."""
     DYNAMIC = "dynamic"
-    """By the log, from the first snapshot on."""
+    """The log, from the first snapshot on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +43,7 @@ class Options:
     kind: QuorumKind
     voter_count: int
     spare_count: int
-    """Controllers that are no voters at first; a dynamic quorum may take them in."""
+    """The number of controllers that are not voters at first; a dynamic quorum may add them."""
     observer_count: int
     releases: tuple[Release, ...]
     """The release whose requests each node is limited to, in order of the ids."""
@@ -45,19 +55,17 @@ class Options:
     clean_every_ms: int
     client_count: int
     think_ms: int
-    """How long a client waits, on average, before it writes again."""
-    operator_ms: int
-    """How long the operator waits, on average, before it asks for something again."""
+    """The mean wait of a client before it writes again."""
     safety_ms: int
     liveness_ms: int
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are, of every kind."""
+        """The number of all nodes."""
         return self.voter_count + self.spare_count + self.observer_count
 
     def told(self) -> str:
-        """Return the options in a line."""
+        """Return the options as one line of text."""
         releases = " ".join(release.value for release in self.releases)
         return (
             f"{self.voter_count} voters ({self.kind.value}), {self.spare_count} spares, "
@@ -68,14 +76,14 @@ class Options:
 
 
 def draw_options(random: Random, *, duration_ms: int) -> Options:
-    """Draw the options of a world that lasts so long, but no shorter than both phases need."""
+    """Draw the options of a world that lasts `duration_ms`, or longer where a phase needs it."""
     kind = random.choices(list(QuorumKind), weights=(4, 2, 5))[0]
     voter_count = random.choices(range(1, 8), weights=(2, 2, 14, 2, 4, 1, 1))[0]
     spare_count = random.choice((0, 1, 1, 2)) if kind is QuorumKind.DYNAMIC else 0
     observer_count = random.choices(range(6), weights=(10, 5, 2, 1, 1, 1))[0]
     node_count = voter_count + spare_count + observer_count
     liveness_ms = max(duration_ms * 3 // 10, _LIVENESS_MS_MIN)
-    return Options(
+    drawn = Options(
         kind=kind,
         voter_count=voter_count,
         spare_count=spare_count,
@@ -88,14 +96,31 @@ def draw_options(random: Random, *, duration_ms: int) -> Options:
         clean_every_ms=random.choice((1_000, 5_000, 20_000)),
         client_count=random.randint(1, 3),
         think_ms=random.choice((600, 1_500, 4_000)),
-        operator_ms=random.choice((3_000, 8_000, 15_000)),
         safety_ms=max(duration_ms - liveness_ms, _SAFETY_MS_MIN),
         liveness_ms=liveness_ms,
     )
+    return _with_snapshots_that_arrive(drawn)
+
+
+def _with_snapshots_that_arrive(drawn: Options) -> Options:
+    """Return options with which a snapshot can be fetched before its leader drops it.
+
+    A leader may drop a snapshot as soon as it has the next one. Where writes are many and big, and
+    snapshots frequent, a download in the smallest parts would take longer than that: a replica that
+    has to begin with a snapshot would never finish, as a real Kafka node with such settings.
+    """
+    lives_ms = drawn.snapshot_every * min(drawn.think_ms, CALM_THINK_MS_MAX) / drawn.client_count
+    writes = drawn.client_count * (drawn.safety_ms + drawn.liveness_ms) / drawn.think_ms
+    # The download is twice as fast as needed on average, because sizes and times vary.
+    parts_max = lives_ms / 2 / _ROUND_TRIP_MS
+    part_bytes_min = int(writes * _VALUE_BYTES_MEAN / parts_max)
+    raft = drawn.raft
+    part_bytes = max(raft.fetch_snapshot_bytes_max, part_bytes_min)
+    return replace(drawn, raft=replace(raft, fetch_snapshot_bytes_max=part_bytes))
 
 
 def _draw_releases(random: Random, kind: QuorumKind, count: int) -> tuple[Release, ...]:
-    """Draw what each node speaks; directories in the log need nodes that know of them."""
+    """Draw the release of each node; a log with directory ids needs releases that know them."""
     if random.random() < 0.5:
         return (Release.LATEST,) * count
     choices = [Release.LATEST, Release.BEFORE_PRE_VOTE]

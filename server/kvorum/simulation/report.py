@@ -1,37 +1,16 @@
-"""Adds up what many seeds did, and says it in lines."""
+"""The report over many seeds: sums, and the lines that print them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.result import SeedResult
 
-FAULT_NAMES = {
-    "F1": "messages lost",
-    "F2": "messages doubled",
-    "F3": "messages reordered",
-    "F4": "paths clogged",
-    "F5": "partitions",
-    "F6": "one-way partitions",
-    "F7": "connections reset",
-    "F8": "crashes",
-    "F9": "restarts",
-    "F10": "pauses",
-    "F11": "clocks drifting, jumping",
-    "F12": "unsynced tails lost",
-    "F13": "torn writes",
-    "F14": "renames lost",
-    "F15": "failed syncs",
-    "F16": "writes refused",
-    "F17": "bits flipped",
-    "F18": "disks wiped",
-    "F19": "mixed versions, upgrades",
-    "F20": "voters changed",
-}
 SEEDS_FOR_SHARES = 200
-"""From how many seeds on every kind of fault has to strike in its share of them."""
+"""The number of seeds from which on every kind of fault must strike in `SHARE_MIN` of them."""
 SHARE_MIN = 0.05
 
 
@@ -44,8 +23,8 @@ class Report:
         self.cpu_seconds = 0.0
         self.events = 0
         self.acknowledged_writes = 0
-        self._fired: Counter[str] = Counter()
-        self._seeds_with: Counter[str] = Counter()
+        self._fired: Counter[FaultKind] = Counter()
+        self._seeds_with: Counter[FaultKind] = Counter()
         self._checked: Counter[str] = Counter()
         self._kinds_max = 0
 
@@ -65,12 +44,12 @@ class Report:
 
     @property
     def missing(self) -> list[str]:
-        """What should have struck or been looked at, and was not often enough, in sentences."""
+        """Sentences on faults that struck too rarely and on properties that were never checked."""
         if self.seeds < SEEDS_FOR_SHARES:
             return []
         rare = [
-            f"{kind} ({name}) struck in {self._seeds_with[kind]} of {self.seeds} seeds"
-            for kind, name in FAULT_NAMES.items()
+            f"{kind.value!r} struck in {self._seeds_with[kind]} of {self.seeds} seeds"
+            for kind in FaultKind
             if self._seeds_with[kind] < self.seeds * SHARE_MIN
         ]
         unseen = [
@@ -92,9 +71,9 @@ class Report:
         )
         yield ""
         yield f"{'fault':<32}{'struck':>12}{'in seeds':>10}"
-        for kind, name in FAULT_NAMES.items():
+        for kind in FaultKind:
             share = self._seeds_with[kind] / self.seeds
-            yield f"{kind:<5}{name:<27}{self._fired[kind]:>12}{share:>9.0%}"
+            yield f"{kind.value:<32}{self._fired[kind]:>12}{share:>9.0%}"
         yield f"at most {self._kinds_max} kinds in one seed"
         yield ""
         yield f"{'property':<80}{'checked':>14}"
@@ -103,7 +82,7 @@ class Report:
 
 
 def failure_lines(result: SeedResult) -> Iterator[str]:
-    """Yield what broke in a seed, and how to see it again."""
+    """Yield the failure of a seed, and the command line that repeats it."""
     yield f"seed {result.seed} failed at {result.failed_at_ms:.3f} ms: {result.failure}"
     yield f"  {result.options}"
     yield f"  again: {result.rerun}"

@@ -1,26 +1,28 @@
-"""What came of running one seed."""
+"""The result of running one seed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kvorum.simulation.fault_kinds import FaultKind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedResult:
-    """One run: its trace's hash, what fired, what was checked, and what it broke, if anything.
+    """One run: its trace's hash, its faults, its checks, and the property that broke, if any.
 
-    `cpu_seconds` is the one thing that differs between two runs of a seed.
+    Only `cpu_seconds` differs between two runs of a seed.
     """
 
     seed: int
     duration_ms: int
     digest: str
     options: str
-    faults: Mapping[str, int]
-    """How often each kind of fault struck, by its number."""
+    faults: Mapping[FaultKind, int]
+    """How often each kind of fault struck."""
     checks: Mapping[str, int]
-    """How often each property was looked at, by its number."""
+    """How often each property was checked, by its number."""
     acknowledged_writes: int
     events: int
     cpu_seconds: float
@@ -34,5 +36,5 @@ class SeedResult:
 
     @property
     def rerun(self) -> str:
-        """The command line that does it all again."""
+        """The command line that repeats the run."""
         return f"kvorum simulate --seed {self.seed} --duration {self.duration_ms // 1000}"

@@ -1,4 +1,4 @@
-"""Runs one seed, and makes the plan of a failing one small."""
+"""The run of one seed, and the shrinking of a failing seed's plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kvorum.simulation.world import DURATION_MS, World
 _SHRINK_TRIES_MAX = 150
 _DURATION_MS_MIN = 10
 _NOTHING_BROKEN = "defect"
-"""What is written for a run that ended in an error which is no broken property."""
+"""The `broken` of a run that ended in an error other than a broken property."""
 
 
 def run_seed(
@@ -25,7 +25,7 @@ def run_seed(
     plan: tuple[Fault, ...] | None = None,
     is_traced: bool = False,
 ) -> SeedResult:
-    """Live through one world and return what came of it; `plan` replaces the drawn faults."""
+    """Run one world and return its result; `plan` replaces the drawn faults."""
     began = process_time()
     world = World(seed, duration_ms=duration_ms, plan=plan, is_trace_kept=is_traced)
     broken: str | None = None
@@ -34,7 +34,7 @@ def run_seed(
         world.run()
     except PropertyViolatedError as error:
         broken, failure = error.broken.id, str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a seed ends in is told with its number
+    except Exception as error:  # noqa: BLE001 - every end of a seed is reported with its number
         broken, failure = _NOTHING_BROKEN, f"{type(error).__name__}: {error}"
     if failure is not None:
         world.trace.say(failure)
@@ -57,7 +57,7 @@ def run_seed(
 
 
 def shrink_seed(result: SeedResult) -> SeedResult:
-    """Return the run of a smaller plan that breaks the same, with its trace."""
+    """Return the run of a smaller plan that breaks the same property, with its trace."""
     seed, duration_ms = result.seed, result.duration_ms
     whole = World(seed, duration_ms=duration_ms).plan
 
@@ -65,7 +65,7 @@ def shrink_seed(result: SeedResult) -> SeedResult:
         again = run_seed(seed, duration_ms=duration_ms, plan=tuple(plan))
         return again.broken == result.broken
 
-    # What had not begun when it failed has had no part in it.
+    # A fault that had not begun at the failure has no part in it.
     earlier = [fault for fault in whole if fault.at_ms <= result.failed_at_ms]
     shrinker = Shrinker(fails, simpler=_shorter, tries_max=_SHRINK_TRIES_MAX)
     smaller = tuple(shrinker.shrink(earlier))
@@ -73,7 +73,7 @@ def shrink_seed(result: SeedResult) -> SeedResult:
 
 
 def _shorter(fault: Fault) -> Iterator[Fault]:
-    """Yield the fault for a shorter time, the shortest first."""
+    """Yield the fault with shorter durations, the shortest first."""
     for duration_ms in (_DURATION_MS_MIN, fault.duration_ms // 4, fault.duration_ms // 2):
         if _DURATION_MS_MIN <= duration_ms < fault.duration_ms:
             yield replace(fault, duration_ms=duration_ms)

@@ -1,4 +1,4 @@
-"""Where the driver of a simulated node runs: its time and turns are the world's."""
+"""The runtime of a simulated node's driver: its time and turns come from the world."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from kvorum.simulation.events import Event, Events
 
 BLOCKING_MS_MEAN = 1.0
 TELLING_MS_MEAN = 0.1
+_IDLE_LOOK_MS = 1.0
 ROUNDING_MS = 1e-6
-"""Added to every deadline, so that a clock has come there when the time has."""
+"""Added to every deadline, so that the node's clock has reached it when the event comes."""
 
 
 class Turns(Protocol):
-    """Gives the callbacks of one process their turns, and watches what they lead to."""
+    """The turns of one process: its callbacks run in them, and are checked afterwards."""
 
     def turn(self, callback: Callable[[], None]) -> None:
-        """Call back as one event of the process, now or when it is not paused any more."""
+        """Call back as one event of the process, now or after its pause."""
         ...
 
     def do_work(self, work: Callable[[], object]) -> None:
-        """Do a blocking piece of work; raises what the work raises."""
+        """Do a blocking piece of work; raise the work's own errors."""
         ...
 
 
 class SimulatedRuntime:
-    """The runtime of one process; a dead process gets no turn any more."""
+    """The runtime of one process; a process that has ended gets no turn."""
 
     def __init__(self, events: Events, clock: NodeClock, random: Random, *, turns: Turns) -> None:
         self.work_count = 0
@@ -55,20 +56,20 @@ class SimulatedRuntime:
         return SimulatedTimer(self, deadline_ms, callback)
 
     def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back in a while, by the node's clock."""
+        """Call back after `delay_ms` of the node's clock."""
         return self.call_at(self.monotonic_ms() + delay_ms, callback)
 
     def run_blocking(
         self, work: Callable[[], object], then: Callable[[Exception | None], None]
     ) -> None:
-        """Do work after a while, and tell of it after another: a crash may come between."""
+        """Do work after a delay, and report it after another: a crash may come between."""
         self.work_count += 1
 
         def do_work() -> None:
             error: Exception | None = None
             try:
                 self._turns.do_work(work)
-            except Exception as raised:  # noqa: BLE001 - whoever asked for the work is told
+            except Exception as raised:  # noqa: BLE001 - the caller gets the error
                 error = raised
             self._later(TELLING_MS_MEAN, lambda: tell(error))
 
@@ -77,6 +78,13 @@ class SimulatedRuntime:
             then(error)
 
         self._later(BLOCKING_MS_MEAN, do_work)
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call back once no work is under way; check again every millisecond."""
+        if self.work_count:
+            self.call_after(_IDLE_LOOK_MS, lambda: self.when_idle(callback))
+        else:
+            callback()
 
     def _later(self, mean_ms: float, callback: Callable[[], None]) -> None:
         delay_ms = self._random.expovariate(1.0) * mean_ms
@@ -89,7 +97,7 @@ class SimulatedRuntime:
 
 
 class SimulatedTimer:
-    """A timer that keeps to the node's clock when that slows down."""
+    """A timer by the node's clock, even where the clock slows down."""
 
     def __init__(
         self, runtime: SimulatedRuntime, deadline_ms: float, callback: Callable[[], None]
@@ -101,7 +109,7 @@ class SimulatedTimer:
         self._event = runtime.plan(deadline_ms, self._ring)
 
     def cancel(self) -> None:
-        """Call it off, even where it waits for a paused process only."""
+        """Cancel the timer, even one that is due and waits for the end of a pause."""
         self._is_off = True
         self._event.cancel()
 

@@ -1,4 +1,4 @@
-"""Makes a failing plan small: fewer faults, and shorter ones, that still break the same thing."""
+"""The shrinking of a failing plan: fewer and shorter faults that still break the same property."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Shrinker(Generic[T]):
-    """Tries smaller plans until none fails any more, or the tries are used up.
+    """A search for smaller failing plans, until none fails or the tries are used up.
 
-    `fails` runs a plan and tells whether it still breaks what was broken at first. `simpler` gives
-    weaker forms of one fault, the weakest first.
+    `fails` runs a plan and returns whether it breaks the same property as the first plan. `simpler`
+    returns weaker forms of one fault, the weakest first.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Shrinker(Generic[T]):
         return self._fails(plan)
 
     def _drop(self, plan: list[T]) -> list[T]:
-        """Leave out ever smaller pieces of the plan."""
+        """Remove ever smaller pieces of the plan."""
         size = len(plan)
         while size > 0 and plan:
             start = 0
@@ -53,7 +53,7 @@ class Shrinker(Generic[T]):
         return plan
 
     def _weaken(self, plan: list[T]) -> list[T]:
-        """Put weaker forms in place of single faults, again and again."""
+        """Replace single faults by weaker forms, as long as the plan fails."""
         index = 0
         while index < len(plan):
             for weaker in () if self._simpler is None else self._simpler(plan[index]):

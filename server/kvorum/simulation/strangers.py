@@ -1,39 +1,37 @@
-"""Somebody who asks what no peer would: for other clusters, other nodes, other directories.
+"""The stranger, which sends requests for other clusters, other nodes and other directories.
 
-Such requests come from misconfigured nodes, from former members, and from those who mean harm.
-None of them may change anything, and each has its error.
+Such requests come from misconfigured nodes, from former members and from attackers. None of them
+may change anything, and each gets its error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kvorum.node.raft.translation import begin_quorum_epoch, end_quorum_epoch, fetch, vote
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.versions import common_version
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
-
-if TYPE_CHECKING:
-    from kvorum.simulation.node import SimulatedNode
-    from kvorum.simulation.world import World
 
 _PAUSE_MS_MEAN = 4_000.0
 _SENDER = -100
 
 
 class Stranger:
-    """Asks random nodes for what it has no business with, as long as faults are on."""
+    """A sender of misdirected requests to random nodes, as long as faults strike."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._random = world.random_for("stranger")
+    def __init__(self, quorum: SimulatedQuorum) -> None:
+        self._quorum = quorum
+        self._around = quorum.around
+        self._random = quorum.around.random_for("stranger")
         self._correlation_id = 0
         self._kinds: tuple[Callable[[SimulatedNode], Message], ...] = (
             self._vote_for_another_node,
@@ -45,18 +43,20 @@ class Stranger:
         )
 
     def begin(self) -> None:
-        """Ask now and then."""
+        """Send the next request after a random pause."""
         delay_ms = self._random.expovariate(1.0) * _PAUSE_MS_MEAN
-        self._world.events.after(delay_ms, self._ask)
+        self._around.events.after(delay_ms, self._ask)
 
     def _ask(self) -> None:
-        world, random = self._world, self._random
-        if not world.is_safety_phase:
+        around = self._around
+        quorum = self._quorum
+        random = self._random
+        if not quorum.is_safety_phase:
             return
-        node = random.choice(list(world.nodes.values()))
+        node = random.choice(list(quorum.nodes.values()))
         message = random.choice(self._kinds)(node)
         version = common_version(type(message), node.release, node.release)
-        # The first version of some requests does not say who is meant.
+        # The first version of some requests does not name the receiver.
         if version > 0:
             self._correlation_id += 1
             frame = encode_request_frame(
@@ -65,11 +65,11 @@ class Stranger:
                 correlation_id=self._correlation_id,
                 client_id="stranger",
             )
-            world.network.carry(_SENDER, node.node_id, lambda: node.take_request(frame, _forget))
+            around.network.carry(_SENDER, node.node_id, lambda: node.take_request(frame, _forget))
         self.begin()
 
     def _epoch(self, node: SimulatedNode) -> int:
-        """Return an epoch that is the node's, or one below it."""
+        """Return the node's epoch, or the one below it."""
         epoch = 0 if node.core is None else node.core.role.epoch
         return max(epoch - self._random.randrange(2), 0)
 
@@ -77,8 +77,8 @@ class Stranger:
         return uuid_to_text(self._random.randbytes(16))
 
     def _candidate(self) -> ReplicaKey:
-        world = self._world
-        return self._random.choice(list(world.nodes.values())).key
+        quorum = self._quorum
+        return self._random.choice(list(quorum.nodes.values())).key
 
     def _vote(self, node: SimulatedNode, voter: ReplicaKey, cluster_id: str) -> Message:
         asked = core.VoteRequest(
@@ -92,18 +92,18 @@ class Stranger:
 
     def _vote_for_another_node(self, node: SimulatedNode) -> Message:
         voter = ReplicaKey(node.node_id + 1, node.directory_id)
-        return self._vote(node, voter, self._world.cluster_id)
+        return self._vote(node, voter, self._around.cluster_id)
 
     def _vote_for_another_directory(self, node: SimulatedNode) -> Message:
         voter = ReplicaKey(node.node_id, self._random.randbytes(16))
-        return self._vote(node, voter, self._world.cluster_id)
+        return self._vote(node, voter, self._around.cluster_id)
 
     def _vote_in_another_cluster(self, node: SimulatedNode) -> Message:
         return self._vote(node, node.key, self._other_cluster())
 
     def _begin_for_another_directory(self, node: SimulatedNode) -> Message:
-        """Tell the truth about who leads: a replica believes it, as Kafka's does, and refuses."""
-        leader = self._world.leader()
+        """Name the true leader: a replica learns it, as Kafka's does, but refuses the request."""
+        leader = self._quorum.leader()
         epoch = None
         if leader is not None and leader.process is not None:
             epoch = leader.process.application.leading_epoch
@@ -115,7 +115,7 @@ class Stranger:
             voter=ReplicaKey(node.node_id, self._random.randbytes(16)),
             endpoints=leader.as_voter().endpoints,
         )
-        return begin_quorum_epoch.write_request(asked, cluster_id=self._world.cluster_id)
+        return begin_quorum_epoch.write_request(asked, cluster_id=self._around.cluster_id)
 
     def _end_in_another_cluster(self, node: SimulatedNode) -> Message:
         asked = core.EndQuorumEpochRequest(
@@ -143,4 +143,4 @@ class Stranger:
 
 
 def _forget(_said: object) -> None:
-    """Take no note of the answer: the properties have seen it leave."""
+    """Ignore the response: the properties have checked it already."""

@@ -1,14 +1,15 @@
-"""Requests, responses and roles in a few words, for a trace that a person reads."""
+"""The short texts of requests, responses and roles in a trace, for a human reader."""
 
 from __future__ import annotations
 
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.roles import Role
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def told_request(request: core.Request) -> str:
-    """Return what is asked."""
+    """Return the text of a request."""
     match request:
         case core.VoteRequest():
             kind = "a pre-vote" if request.is_pre_vote else "a vote"
@@ -44,7 +45,7 @@ def _told_voter_request(request: core.Request) -> str:
 
 
 def told_response(response: core.Response | core.RequestFailed) -> str:
-    """Return what came of a request."""
+    """Return the text of a response or a failure."""
     match response:
         case core.RequestFailed():
             return f"nothing, {response.reason}"
@@ -65,7 +66,7 @@ def told_response(response: core.Response | core.RequestFailed) -> str:
 
 
 def told_role(role: Role) -> str:
-    """Return what a replica is."""
+    """Return the text of a replica's role."""
     leader = "" if role.leader_id is None else f", {role.leader_id} leads"
     return f"{role.name.value} in {role.epoch}{leader}"
 

@@ -1,4 +1,4 @@
-"""What happened in a world, as lines that a person can read, and as one hash of everything."""
+"""The trace of a world: lines for a human reader, and one hash of everything."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hashlib import blake2b
 
 
 class Trace:
-    """The lines of a run, in order, with the world's time in seconds; kept if somebody reads them.
+    """The lines of a run, in order, with the world's time in seconds; kept only on request.
 
-    The digest is of everything that was said or mixed in, kept or not: equal runs have equal ones.
+    The digest covers everything passed to `say` and `mix`, kept or not: equal runs have equal ones.
     """
 
     def __init__(self, now_ms: Callable[[], float], *, is_kept: bool) -> None:
@@ -26,7 +26,7 @@ class Trace:
         self.add(text)
 
     def mix(self, text: str, data: bytes) -> None:
-        """Let something be part of the digest that nobody wants to read, such as a frame."""
+        """Add bytes to the digest that no line shows, such as a frame."""
         self.said_count += 1
         self._hash.update(f"{self._now_ms()!r} {text}\n".encode())
         self._hash.update(data)

@@ -1,4 +1,4 @@
-"""Requests between simulated nodes: real frames, written and read by the node's own code."""
+"""The requests between simulated nodes: real frames, encoded and decoded by the node's code."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _Asking: TypeAlias = Coroutine[None, bytes | None, PeerResult]
 
 
 class Wire(Protocol):
-    """What the links of a process need of the world."""
+    """The world as the links of a process use it."""
 
     def release_of(self, host: str) -> Release:
-        """Return which versions the node at an address speaks."""
+        """Return the release of the node at an address."""
         ...
 
     def carry_request(
@@ -41,15 +41,15 @@ class Wire(Protocol):
         ...
 
     def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back in a while, by this node's clock, unless its process has ended."""
+        """Call back after `delay_ms` of this node's clock, unless its process has ended."""
         ...
 
     def tell_sent(self, send: Send) -> None:
-        """Hear of a request that goes out."""
+        """Note a request that is sent."""
         ...
 
     def tell_result(self, send: Send, result: PeerResult) -> None:
-        """Hear what came of a request."""
+        """Note the result of a request."""
         ...
 
 
@@ -57,14 +57,14 @@ _Take: TypeAlias = Callable[[Reply], None]
 
 
 class _Answer:
-    """Waits, in a coroutine that the simulation drives, for the reply to one frame."""
+    """The wait for the reply to one frame, in a coroutine that the simulation drives."""
 
     def __await__(self) -> Generator[None, bytes, bytes]:
         return (yield)
 
 
 class _Connection:
-    """What `ask` sends its request over."""
+    """The connection over which `ask` sends its request."""
 
     def __init__(self, exchange: _Exchange) -> None:
         self._exchange = exchange
@@ -80,7 +80,7 @@ class _Connection:
 
 
 class SimulatedLinks:
-    """One process's ways to others."""
+    """One process's links to the other nodes."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class SimulatedLinks:
         exchange.begin()
 
     def peer_ended(self, host: str) -> None:
-        """Note that the process at an address has ended: what it was asked fails at once."""
+        """Note that the process at an address has ended: requests to it fail at once."""
         self._fail_all(host, NobodyListensError(f"nobody listens at {host}"))
 
     def reset(self, host: str) -> None:
@@ -117,14 +117,14 @@ class SimulatedLinks:
                 exchange.take(error)
 
     def finish(self, send: Send, result: PeerResult) -> None:
-        """Hand over what came of a request."""
+        """Pass on the result of a request."""
         del self._under_way[send.number]
         self.wire.tell_result(send, result)
         self.on_result(send.number, result)
 
 
 class _Exchange:
-    """One request and what comes of it."""
+    """One request and its result."""
 
     def __init__(self, links: SimulatedLinks, send: Send) -> None:
         self.host = send.destination.host
@@ -139,17 +139,17 @@ class _Exchange:
         try:
             self._coroutine.send(None)
         except ClientConnectionError as error:
-            # Nothing is told in the very call that sends.
+            # The call that sends a request never reports its result itself.
             problem = error
             self._timer = self._links.wire.call_after(0.0, lambda: self.take(problem))
 
     def version_for(self, message: type[Message]) -> int:
-        """Return the version that both sides speak."""
+        """Return the highest version that both sides support."""
         release = self._links.wire.release_of(self.host)
         return common_version(message, self._links.release, release)
 
     def send_frame(self, message: Message, *, version: int, timeout_ms: int) -> None:
-        """Put a frame on its way, and wait no longer than `timeout_ms` for its reply."""
+        """Send a frame, and wait at most `timeout_ms` for its reply."""
         frame = encode_request_frame(
             message, version=version, correlation_id=self._send.number, client_id="raft"
         )
@@ -159,7 +159,7 @@ class _Exchange:
         wire.carry_request(self.host, message, version=version, frame=frame, reply=self.take)
 
     def take(self, reply: Reply) -> None:
-        """Take the first reply, or failure; what comes later is nobody's."""
+        """Take the first reply or failure; ignore later ones."""
         if self._is_done:
             return
         self._is_done = True
@@ -182,7 +182,7 @@ class _Exchange:
 
 
 def failed(error: ClientConnectionError | WireError) -> PeerResult:
-    """Return what the driver is told of a request without a response."""
+    """Return the result that the driver gets for a request without a response."""
     return PeerResult(
         core.RequestFailed(
             str(error),

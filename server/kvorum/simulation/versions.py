@@ -1,4 +1,4 @@
-"""Which versions of the requests a simulated node speaks: that of this release, or older ones."""
+"""The request versions of a simulated node: those of this release, or of an older one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.messages.api_versions import (
     ApiVersionsResponse,
@@ -14,9 +15,6 @@ from kvorum.wire.messages.api_versions import (
     ApiVersionsResponseSupportedFeatureKey,
 )
 from kvorum.wire.primitives import Message
-
-API_VERSIONS, FETCH, VOTE, BEGIN, END, DESCRIBE, FETCH_SNAPSHOT = 18, 1, 52, 53, 54, 55, 59
-ADD_VOTER, REMOVE_VOTER, UPDATE_VOTER = 80, 81, 82
 
 
 class Release(Enum):
@@ -30,44 +28,44 @@ class Release(Enum):
 _HIGHEST: Mapping[Release, Mapping[int, int]] = MappingProxyType(
     {
         Release.LATEST: {
-            API_VERSIONS: 4,
-            FETCH: 18,
-            VOTE: 2,
-            BEGIN: 1,
-            END: 1,
-            DESCRIBE: 2,
-            FETCH_SNAPSHOT: 1,
-            ADD_VOTER: 1,
-            REMOVE_VOTER: 0,
-            UPDATE_VOTER: 0,
+            ApiKey.API_VERSIONS: 4,
+            ApiKey.FETCH: 18,
+            ApiKey.VOTE: 2,
+            ApiKey.BEGIN_QUORUM_EPOCH: 1,
+            ApiKey.END_QUORUM_EPOCH: 1,
+            ApiKey.DESCRIBE_QUORUM: 2,
+            ApiKey.FETCH_SNAPSHOT: 1,
+            ApiKey.ADD_RAFT_VOTER: 1,
+            ApiKey.REMOVE_RAFT_VOTER: 0,
+            ApiKey.UPDATE_RAFT_VOTER: 0,
         },
         Release.BEFORE_PRE_VOTE: {
-            API_VERSIONS: 4,
-            FETCH: 17,
-            VOTE: 1,
-            BEGIN: 1,
-            END: 1,
-            DESCRIBE: 2,
-            FETCH_SNAPSHOT: 1,
-            ADD_VOTER: 0,
-            REMOVE_VOTER: 0,
-            UPDATE_VOTER: 0,
+            ApiKey.API_VERSIONS: 4,
+            ApiKey.FETCH: 17,
+            ApiKey.VOTE: 1,
+            ApiKey.BEGIN_QUORUM_EPOCH: 1,
+            ApiKey.END_QUORUM_EPOCH: 1,
+            ApiKey.DESCRIBE_QUORUM: 2,
+            ApiKey.FETCH_SNAPSHOT: 1,
+            ApiKey.ADD_RAFT_VOTER: 0,
+            ApiKey.REMOVE_RAFT_VOTER: 0,
+            ApiKey.UPDATE_RAFT_VOTER: 0,
         },
         Release.BEFORE_DIRECTORIES: {
-            API_VERSIONS: 3,
-            FETCH: 16,
-            VOTE: 0,
-            BEGIN: 0,
-            END: 0,
-            DESCRIBE: 1,
-            FETCH_SNAPSHOT: 0,
+            ApiKey.API_VERSIONS: 3,
+            ApiKey.FETCH: 16,
+            ApiKey.VOTE: 0,
+            ApiKey.BEGIN_QUORUM_EPOCH: 0,
+            ApiKey.END_QUORUM_EPOCH: 0,
+            ApiKey.DESCRIBE_QUORUM: 1,
+            ApiKey.FETCH_SNAPSHOT: 0,
         },
     }
 )
 
 
 def common_version(message: type[Message], one: Release, other: Release) -> int:
-    """Return the highest version both speak; raises NoCommonVersionError."""
+    """Return the highest version that both releases support; raise NoCommonVersionError."""
     key = -1 if message.API_KEY is None else message.API_KEY
     version = min(_HIGHEST[one].get(key, -1), _HIGHEST[other].get(key, -1), message.MAX_VERSION)
     if version < message.MIN_VERSION:
@@ -76,7 +74,7 @@ def common_version(message: type[Message], one: Release, other: Release) -> int:
 
 
 def offered_versions(release: Release) -> ApiVersionsResponse:
-    """Return what a node of a release answers to ApiVersions."""
+    """Return the response of a node of a release to ApiVersions."""
     features = [ApiVersionsResponseSupportedFeatureKey("kraft.version", 0, 1)]
     return ApiVersionsResponse(
         api_keys=[

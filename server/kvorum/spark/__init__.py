@@ -1,8 +1,7 @@
 """Kafka metadata logs in Spark: a data source and the tables made from it.
 
-Nothing here imports pyspark until a name is asked for: `from kvorum.spark import
-KvorumMetadataSource` needs the extra ``kvorum[spark]`` and a Java runtime, the rest of kvorum
-neither.
+Importing this package does not import pyspark: only `from kvorum.spark import KvorumMetadataSource`
+needs the extra ``kvorum[spark]`` and a Java runtime; the rest of kvorum needs neither.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["KvorumMetadataSource"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the data source when it is first asked for."""
+    """Import the data source on first access."""
     if name == "KvorumMetadataSource":
         from kvorum.spark.metadata_source import (  # noqa: PLC0415 - pyspark is slow and optional
             KvorumMetadataSource,

@@ -1,4 +1,4 @@
-"""Rows of records as Arrow batches, in the columns that Spark shows."""
+"""Rows of records as Arrow batches, in the columns of the Spark table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kvorum.spark.key_fields import KEY_COLUMNS
 from kvorum.spark.metadata_files import MetadataFile
 from kvorum.spark.record_rows import RecordRow
 
-# The columns in Spark's words. `timestamp` is when the record's batch was appended, or created.
+# The columns as a Spark schema. `timestamp` is the time when the record's batch was appended, or
+# created.
 SPARK_SCHEMA: Final = (
     "file string, file_kind string, offset bigint, epoch int, timestamp timestamp, "
     "record_kind string, type string, version int, topic_name string, topic_id string, "
@@ -19,8 +20,8 @@ SPARK_SCHEMA: Final = (
     "json string"
 )
 
-# A batch is handed over when it has this many rows or this much text: what bounds a reader's
-# memory. Spark's own default for Arrow batches is ten thousand rows.
+# A batch is yielded when it has this many rows or this much text, which bounds a reader's memory.
+# Spark's own default for Arrow batches is ten thousand rows.
 BATCH_ROWS_MAX: Final = 4096
 BATCH_TEXT_MAX: Final = 8 * 1024 * 1024
 # Milliseconds beyond this do not fit Spark's timestamps, which count microseconds in 64 bits.
@@ -80,5 +81,5 @@ def _arrow_batch(file: MetadataFile, rows: list[RecordRow]) -> pa.RecordBatch:
 
 
 def _timestamp_us(timestamp_ms: int) -> int | None:
-    """Return Spark's count for a time; None for Kafka's "no timestamp" and what does not fit."""
+    """Return a time in Spark's microseconds; None for "no timestamp" and a time out of range."""
     return timestamp_ms * 1000 if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None

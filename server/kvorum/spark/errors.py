@@ -1,8 +1,8 @@
-"""What can go wrong when metadata files are read.
+"""Errors that are raised while metadata files are read.
 
 SparkSliceError
 ├── MetadataFilesError    a path holds no usable files
-└── DamagedFileError      a file's bytes are not what they should be
+└── DamagedFileError      a file is damaged, or of an unknown format
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class SparkSliceError(Exception):
 
 
 class MetadataFilesError(SparkSliceError):
-    """A path leads to no files of a metadata log, or some of them are missing."""
+    """A path without files of a metadata log, or with some of them missing."""
 
 
 class DamagedFileError(SparkSliceError):
@@ -26,7 +26,7 @@ class DamagedFileError(SparkSliceError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let the error travel between processes, keyword arguments and all."""
+        """Support pickling between processes, which keyword-only arguments would prevent."""
         return _damaged_file_error, (self.file, self.offset, self.reason)
 
 

@@ -1,4 +1,4 @@
-"""Which fields of a metadata or control record say what it is about, and their columns."""
+"""Fields that name the subject of a metadata or control record, and their columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY_COLUMNS: Final = (
     "name",
 )
 
-# Record type -> column -> field in Kafka's JSON form. Types that are about nothing are left out.
+# Record type -> column -> field in Kafka's JSON form. Types without a subject are left out.
 KEY_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "REGISTER_BROKER_RECORD": {"node_id": "brokerId"},

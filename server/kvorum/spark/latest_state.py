@@ -1,10 +1,9 @@
-"""Topics and partitions as of the end of a metadata log, folded by Spark.
+"""Topics and partitions at the end of a metadata log, folded by Spark.
 
-The state is the latest snapshot plus what the segments hold from its end on, less the records of
-transactions that were aborted or never ended. Each topic's records are folded on their own, in the
-order of the log, so the work spreads over as many machines as Spark is given. A log that was
-copied from a running node may end with records that were not committed yet; they are taken as
-they stand.
+The state is the latest snapshot plus the records of the segments after its end, without the records
+of transactions that were aborted or never ended. Each topic's records are folded on their own, in
+the order of the log, so the work spreads over as many machines as Spark has. A log that was copied
+from a running node may end with uncommitted records; they are treated as committed.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ PARTITION_FIELDS: Final = (
     "directories array<string>, eligibleLeaderReplicas array<int>, lastKnownElr array<int>"
 )
 
-# What a ClearElrRecord does to a partition, as if a change of the partition had said it.
+# The effect of a ClearElrRecord on a partition, as the fields of a PartitionChangeRecord.
 LISTS_EMPTIED: Final = '{"eligibleLeaderReplicas":[],"lastKnownElr":[]}'
 
-# A directory whose place nobody has reported yet, as records of old versions leave it.
+# The id of a directory that nobody has reported yet, as records of old versions leave it out.
 UNREPORTED_DIRECTORY: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 APPLIED_SQL: Final = """
@@ -65,8 +64,8 @@ TOPICS_SQL: Final = """
     )
 """
 
-# A ClearElrRecord touches every partition of one topic, or of all when it names none: seen from a
-# partition it is a change that empties both lists.
+# A ClearElrRecord applies to every partition of one topic, or of all topics when it names none; for
+# a partition it is a change that empties both lists.
 EVENTS_SQL: Final = """
     SELECT topic_id, partition_id, position, type, from_json(json, {partition_fields}) AS fields
     FROM {applied}
@@ -83,8 +82,9 @@ EVENTS_SQL: Final = """
     WHERE made.type = 'PARTITION_RECORD'
 """
 
-# A PARTITION_RECORD states everything; a change keeps what it does not mention, counts the
-# partition's epoch up by one, and the leader's when it names a leader (even the same one).
+# A PARTITION_RECORD contains the complete state. A change keeps the fields that it does not set,
+# increments the partition epoch, and increments the leader epoch when it names a leader (even the
+# same one).
 FOLDED_SQL: Final = """
     SELECT topic_id, partition_id, aggregate(
         sort_array(collect_list(struct(position, type, fields))),
@@ -146,7 +146,8 @@ def topics_and_partitions(
     `MetadataFilesError` where the files do not connect.
     """
     snapshot, _ = current_files(files)
-    # Read several times below; kept, in memory or on disk, until the session ends.
+    # The table is read several times below, so it is kept in memory or on disk until the session
+    # ends.
     applied = _applied_records(spark, records=records, snapshot=snapshot).persist()
     topics = _query(spark, TOPICS_SQL, applied=applied)
     events = _query(
@@ -172,7 +173,7 @@ def _query(spark: SparkSession, text: str, /, **values: DataFrame | str | int) -
 def _applied_records(
     spark: SparkSession, *, records: DataFrame, snapshot: MetadataFile | None
 ) -> DataFrame:
-    """Keep the metadata records that make up the state, each with its place in the order."""
+    """Return the metadata records that make up the state, each with its position in the order."""
     covered_until = snapshot.offset if snapshot is not None else 0
     ranges = _discarded_ranges(_transaction_markers(records, covered_until))
     discarded = _query(spark, DISCARDED_SQL, ranges=json.dumps(ranges))
@@ -188,7 +189,7 @@ def _applied_records(
 
 
 def _transaction_markers(records: DataFrame, covered_until: int) -> list[tuple[int, str]]:
-    """Return where transactions of metadata records begin and end: few, so read at once."""
+    """Return the markers of metadata transactions; they are few, so they are read at once."""
     markers = (
         records.where("file_kind = 'segment'")
         .where(functions.col("offset") >= covered_until)
@@ -200,7 +201,7 @@ def _transaction_markers(records: DataFrame, covered_until: int) -> list[tuple[i
 
 
 def _discarded_ranges(markers: Iterable[tuple[int, str]]) -> list[dict[str, int]]:
-    """Return the offsets, both ends included, of transactions that came to nothing."""
+    """Return the offsets, both ends included, of transactions that were aborted or never ended."""
     ranges: list[dict[str, int]] = []
     begun_at: int | None = None
     for offset, marker in markers:

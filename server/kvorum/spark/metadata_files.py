@@ -1,4 +1,4 @@
-"""The files of a metadata log: which a path means, and what their names say."""
+"""Files of a metadata log: how they are found, and how their names are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class FileKind(Enum):
-    """What a file of a metadata log is; the value is what the `file_kind` column holds."""
+    """Kinds of files in a metadata log; the value is that of the `file_kind` column."""
 
     SEGMENT = "segment"
     SNAPSHOT = "snapshot"
@@ -28,8 +28,8 @@ class FileKind(Enum):
 class MetadataFile:
     """A file of a metadata log.
 
-    `offset` is a segment's first offset, or the offset up to which a snapshot stands in for the
-    log; `epoch` belongs to a snapshot. Both are 0 where the name does not tell.
+    `offset` is a segment's first offset, or the offset up to which a snapshot replaces the log;
+    `epoch` belongs to a snapshot. Both are 0 where the file name does not contain them.
     """
 
     path: str
@@ -39,11 +39,11 @@ class MetadataFile:
 
 
 def find_files(path: str) -> list[MetadataFile]:
-    """Return the files that `path` means, in the order of the log.
+    """Return the files at `path`, in the order of the log.
 
     `path` is one file, a directory with segments and snapshots, or a metadata log directory: one
-    that holds ``__cluster_metadata-0`` and, beside it, ``bootstrap.checkpoint``. Raises
-    `MetadataFilesError` where there is nothing of the kind.
+    that contains ``__cluster_metadata-0`` and, beside it, ``bootstrap.checkpoint``. Raises
+    `MetadataFilesError` where there are no such files.
     """
     given = Path(path)
     if given.is_file():
@@ -62,7 +62,7 @@ def find_files(path: str) -> list[MetadataFile]:
 
 
 def classify(path: Path) -> MetadataFile | None:
-    """Return what a file's name says of it; None for a file that holds no records."""
+    """Classify a file by its name; return None for a file that does not contain records."""
     if path.name == BOOTSTRAP_NAME:
         return MetadataFile(str(path), FileKind.BOOTSTRAP)
     if match := SEGMENT_NAME.fullmatch(path.name):
@@ -73,7 +73,7 @@ def classify(path: Path) -> MetadataFile | None:
 
 
 def _single_file(path: Path) -> MetadataFile:
-    """Accept a file that was renamed as well, by its ending."""
+    """Classify a single file by its name, or a renamed one by its suffix."""
     known = classify(path)
     if known is not None:
         return known
@@ -85,12 +85,12 @@ def _single_file(path: Path) -> MetadataFile:
 
 
 def _log_order(file: MetadataFile) -> tuple[int, int, str]:
-    """Bootstrap records first, then by offset."""
+    """Return the sort key: bootstrap records first, then by offset."""
     return (0 if file.kind is FileKind.BOOTSTRAP else 1, file.offset, file.path)
 
 
 def current_files(files: Iterable[MetadataFile]) -> tuple[MetadataFile | None, list[MetadataFile]]:
-    """Return the latest snapshot, if any, and the segments: what the present state is made of.
+    """Return the latest snapshot, if any, and the segments, which make up the current state.
 
     Raises `MetadataFilesError` where offsets are missing between them.
     """

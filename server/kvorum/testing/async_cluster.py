@@ -1,4 +1,4 @@
-"""A cluster that lives in the running event loop."""
+"""A cluster that runs in the current event loop."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Self
 
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize
-from kvorum.node.process import Node
+from kvorum.node.kafka_raft_server import KafkaRaftServer
 
 
 class AsyncCluster:
-    """Controllers and brokers, formatted and started by `start`, or on entering.
+    """Controllers and brokers, formatted and started by `start`, or on entering the context.
 
     One controller and one broker are one combined node, 1. In every other cluster the controllers
-    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` are put over every node's properties.
-    Without a `folder` the data is temporary and gone after `stop`; the data in a given one is used
-    again. Raises WrongSizeError, a ValueError, for a size that cannot be or is not the data's.
+    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node.
+    Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
+    is used again. Raises WrongSizeError, a ValueError, for an impossible size, and for one that
+    differs from that of the existing data.
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class AsyncCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the brokers that run."""
+        """The addresses of the running brokers, for clients."""
         return self._running.bootstrap_servers
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controllers that run."""
+        """The addresses of the running controllers, for tools."""
         return self._running.controller_servers
 
     @property
@@ -66,7 +67,7 @@ class AsyncCluster:
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """The ids of the nodes that run, controllers first."""
+        """The ids of the running nodes, controllers first."""
         return tuple(sorted(self._running.nodes))
 
     @property
@@ -76,11 +77,11 @@ class AsyncCluster:
 
     @property
     def folder(self) -> Path:
-        """Where properties and data lie; there is none before `start`."""
+        """The folder of properties and data; it does not exist before `start`."""
         return self._running.folder
 
-    def node(self, node_id: int) -> Node:
-        """Return a running node, for tests that look inside."""
+    def node(self, node_id: int) -> KafkaRaftServer:
+        """Return a running node, for tests of its internals."""
         return self._running.nodes[node_id].node
 
     async def start(self) -> None:
@@ -95,40 +96,40 @@ class AsyncCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop in good order and remove temporary data. Stopping twice is allowed."""
+        """Stop every node cleanly and remove temporary data; a second call has no effect."""
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
             await cluster.stop()
         self._resources.close()
 
     async def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        """Wait for an active controller, whose id is not `other_than`, and return its id."""
         return await self._running.wait_for_leader(other_than=other_than)
 
     async def kill(self, node_id: int) -> None:
-        """Take a node away without a word: nobody is asked, and connections just end.
+        """Stop a node abruptly: without controlled shutdown, and connections just end.
 
-        Raises KeyError for a node that does not run.
+        Raises KeyError for a node that is not running.
         """
         await self._running.kill(node_id)
 
     async def restart(self, node_id: int) -> None:
-        """Start a node that was killed, or stop and start one that runs, on the same addresses.
+        """Start a killed node, or stop and start a running one, on the same addresses.
 
-        A broker is waited for until it serves. Raises KeyError for a node there never was.
+        This returns when a restarted broker serves clients. Raises KeyError for an unknown node.
         """
         await self._running.restart(node_id)
 
     def partition(self, *groups: Iterable[int]) -> None:
-        """Let nodes of one group have no connections to those of another, until `heal`.
+        """Prevent connections between nodes of different groups, until `heal`.
 
-        Nodes in no group reach everyone. Clients of the test are not concerned. A later call takes
-        the place of an earlier one. Raises ValueError for unknown nodes, or one in two groups.
+        Nodes in no group reach all nodes. Clients of the test are not affected. A later call
+        replaces an earlier one. Raises ValueError for unknown nodes, or for one in two groups.
         """
         self._running.partition(*groups)
 
     def heal(self) -> None:
-        """Undo every partition."""
+        """Remove every partition."""
         self._running.heal()
 
     @property

@@ -1,4 +1,4 @@
-"""A cluster for tests that do not use asyncio: its loop runs in a thread of its own."""
+"""A cluster for tests without asyncio: its event loop runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kvorum.node.process import Node
+from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.async_cluster import AsyncCluster
 
 Result = TypeVar("Result")
 
 
 class Cluster:
-    """An `AsyncCluster` behind calls that wait; see there for the arguments."""
+    """A blocking interface to an `AsyncCluster`, which documents the arguments."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the brokers."""
+        """The addresses of the running brokers, for clients."""
         return self._cluster.bootstrap_servers
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controllers."""
+        """The addresses of the running controllers, for tools."""
         return self._cluster.controller_servers
 
     @property
@@ -61,7 +61,7 @@ class Cluster:
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """The ids of the nodes that run, controllers first."""
+        """The ids of the running nodes, controllers first."""
         return self._cluster.node_ids
 
     @property
@@ -71,11 +71,11 @@ class Cluster:
 
     @property
     def folder(self) -> Path:
-        """Where properties and data lie."""
+        """The folder of properties and data."""
         return self._cluster.folder
 
-    def node(self, node_id: int) -> Node:
-        """Return a running node, to be looked at only: it lives in another thread."""
+    def node(self, node_id: int) -> KafkaRaftServer:
+        """Return a running node, for reading only: it runs in another thread."""
         return self._cluster.node(node_id)
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """Stop in good order and remove temporary data. Stopping twice is allowed."""
+        """Stop every node cleanly and remove temporary data; a second call has no effect."""
         if self._loop is None:
             return
         try:
@@ -101,11 +101,11 @@ class Cluster:
             self._end_loop()
 
     def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        """Wait for an active controller, whose id is not `other_than`, and return its id."""
         return self._call(self._cluster.wait_for_leader(other_than=other_than))
 
     def kill(self, node_id: int) -> None:
-        """Take a node away without a word: nobody is asked, and connections just end."""
+        """Stop a node abruptly: without controlled shutdown, and connections just end."""
         self._call(self._cluster.kill(node_id))
 
     def restart(self, node_id: int) -> None:
@@ -113,15 +113,15 @@ class Cluster:
         self._call(self._cluster.restart(node_id))
 
     def partition(self, *groups: Iterable[int]) -> None:
-        """Let nodes of one group have no connections to those of another, until `heal`.
+        """Prevent connections between nodes of different groups, until `heal`.
 
-        Nodes in no group reach everyone. Clients of the test are not concerned. A later call takes
-        the place of an earlier one. Raises ValueError for unknown nodes, or one in two groups.
+        Nodes in no group reach all nodes. Clients of the test are not affected. A later call
+        replaces an earlier one. Raises ValueError for unknown nodes, or for one in two groups.
         """
         self._call(self._partition(groups))
 
     def heal(self) -> None:
-        """Undo every partition."""
+        """Remove every partition."""
         self._call(self._partition(()))
 
     async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:

@@ -13,7 +13,7 @@ from kvorum.testing.cluster import Cluster
 
 @pytest.fixture
 def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
-    """Give a function that starts clusters, with the arguments of `Cluster`; all are stopped."""
+    """Return a function that starts clusters, with the arguments of `Cluster`; all are stopped."""
     with ExitStack() as running:
 
         def start(
@@ -33,6 +33,6 @@ def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
 
 @pytest.fixture
 def kvorum_cluster() -> Iterator[Cluster]:
-    """Give a started cluster of one node, controller and broker."""
+    """Return a started cluster of one node, which is controller and broker."""
     with Cluster() as cluster:
         yield cluster

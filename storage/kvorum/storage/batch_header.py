@@ -1,7 +1,7 @@
-"""The fixed part of a record batch, as the log needs it: where it ends and whether it is whole.
+"""The header of a record batch, as the log needs it: where the batch ends and whether it is whole.
 
-The log never looks inside a batch. It must, however, judge bytes that may be damaged, so this
-view takes any 61 bytes and says what is wrong with them instead of refusing them.
+The log never decodes the records of a batch. It must, however, judge bytes that may be damaged, so
+this view accepts any 61 bytes and returns their problem instead of raising an error.
 Layout: DefaultRecordBatch of Kafka, message format 2, big endian.
 """
 
@@ -43,7 +43,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes the batch takes, header included."""
+        """The size of the batch in bytes, header included."""
         return self.length + LENGTH_FIELD_END
 
     @property
@@ -62,7 +62,7 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & _CONTROL_BIT)
 
     def problem(self) -> str | None:
-        """Say what makes this no header of a batch, or None."""
+        """Return the problem that makes this an invalid header, or None."""
         if self.length < _LENGTH_MIN:
             return f"a batch length of {self.length} bytes is less than a header takes"
         if self.magic != MAGIC:
@@ -78,12 +78,12 @@ def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader:
 
 
 def checksum_matches(batch: memoryview, crc: int) -> bool:
-    """Tell whether a batch's bytes from the attributes on have the checksum `crc`."""
+    """Return whether a batch's bytes from the attributes on have the checksum `crc`."""
     return crc32c(batch[CRC_START:]) == crc
 
 
 def batch_problem(batch: memoryview, header: BatchHeader) -> str | None:
-    """Say what is wrong with a batch all of whose `header.size` bytes are in `batch`, or None."""
+    """Return the problem of a batch whose `header.size` bytes are all in `batch`, or None."""
     if checksum_matches(batch, header.crc):
         return None
     return "the checksum of the batch does not match its bytes"

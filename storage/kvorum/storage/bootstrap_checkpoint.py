@@ -1,4 +1,4 @@
-"""What a new cluster starts from: bootstrap.checkpoint, and the snapshot at offset 0.
+"""The files that a new cluster starts from: bootstrap.checkpoint, and the snapshot at offset 0.
 
 ``bootstrap.checkpoint`` lies in the metadata log's data directory and holds the first metadata
 records; the first active controller writes them into the log. The snapshot ``0-0`` lies in the log
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptSnapshotError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
-from kvorum.storage.names import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.storage.snapshot_reader import read_snapshot_batches
 from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.storage.snapshots import RawSnapshotWriter
 from kvorum.wire.errors import DecodeError
 from kvorum.wire.messages.voters_record import VotersRecord
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.wire.records import read_batches
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"

@@ -1,4 +1,4 @@
-"""The .kafka_cleanshutdown file: a broker's word that it stopped in good order, and its epoch."""
+"""The .kafka_cleanshutdown file: the mark of a broker's clean shutdown, with its epoch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _VERSION = 0
 
 
 def write_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: int) -> None:
-    """Leave the file behind, as the last thing a broker does with a directory."""
+    """Write the file, as the last step of a broker's shutdown."""
     content = {"version": _VERSION, "brokerEpoch": broker_epoch}
     path = directory / CLEAN_SHUTDOWN_FILE
     replace_durably(files, path, json.dumps(content, separators=(",", ":")).encode())
 
 
 def take_clean_shutdown(directory: Path, files: FileSystem) -> int | None:
-    """Remove the file and return the broker epoch in it; None where there is none to be had.
+    """Remove the file and return the broker epoch in it, or None where it contains none.
 
-    An empty file of an older release, or one that cannot be understood, says nothing, as in Kafka:
-    the broker then counts as having crashed, which is the safe side.
+    As in Kafka, an empty file of an older release, or one that cannot be parsed, has no epoch: the
+    shutdown then counts as unclean, which is the safe side.
     """
     path = directory / CLEAN_SHUTDOWN_FILE
     data = read_if_there(files, path)

@@ -1,7 +1,7 @@
-"""Just enough of a control batch to know a snapshot's header and footer.
+"""The part of a control batch that identifies a snapshot's header and footer.
 
-The records themselves are `kvorum.wire.records`' matter; the log only asks what the first control
-record of a batch is, without decoding the rest of it.
+`kvorum.wire.records` decodes the records themselves. The log only reads the type of a batch's first
+control record, without decoding the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SNAPSHOT_HEADER_VALUE = struct.Struct(">hq")
 
 
 def first_control_record(batch: memoryview, header: BatchHeader) -> tuple[int, bytes] | None:
-    """Return type and value of a batch's first record, or None if that is no control record."""
+    """Return type and value of a batch's first record; None unless it is a control record."""
     if not header.is_control or header.record_count < 1:
         return None
     try:

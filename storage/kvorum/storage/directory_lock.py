@@ -14,7 +14,7 @@ def lock_directory(directory: Path, files: FileSystem) -> HeldLock:
     """Take the lock of a data directory, created if need be, until it is released.
 
     Excludes real Kafka and other nodes, in this process as well. Raises DirectoryLockedError where
-    another has it.
+    another process or node holds it.
     """
     path = directory / LOCK_FILE
     with disk_errors(path, "locking"):

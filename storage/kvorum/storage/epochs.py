@@ -1,25 +1,18 @@
-"""Which leader epoch began at which offset: the leader-epoch-checkpoint file and its rules."""
+"""Leader epochs and their start offsets: the leader-epoch-checkpoint file and its rules."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from kvorum.storage.checkpoint_file import decode_checkpoint, encode_checkpoint
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 _ADVICE = "The file is derived from the log: remove it, and it is written anew at the next start"
-
-
-class EpochStart(NamedTuple):
-    """An epoch and the offset of its first record."""
-
-    epoch: int
-    start_offset: int
 
 
 class LeaderEpochs:
@@ -39,9 +32,9 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; tell whether that changed anything.
+        """Record that `epoch` begins at `start_offset`; return whether that changed an entry.
 
-        Entries that contradict it (a higher epoch, or a start at or behind it) go away.
+        Entries that contradict it (a higher epoch, or a start at or behind it) are removed.
         """
         if self._entries:
             latest = self._entries[-1]
@@ -54,34 +47,20 @@ class LeaderEpochs:
         self._entries.append(EpochStart(epoch, start_offset))
         return True
 
-    def end_offset_for(self, epoch: int, *, log_end_offset: int) -> EpochStart | None:
-        """Return the largest known epoch not above `epoch`, with the offset where it ends.
-
-        None where `epoch` is above every known one. Below every known one the answer is `epoch`
-        itself with the start of the first known one.
-        """
-        if self.latest_epoch == epoch:
-            return EpochStart(epoch, log_end_offset)
-        above = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
-        if above == len(self._entries):
-            return None
-        floor_epoch = self._entries[above - 1].epoch if above > 0 else epoch
-        return EpochStart(floor_epoch, self._entries[above].start_offset)
-
     def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch in force at `offset`; None below the first known one."""
+        """Return the epoch of `offset`, or None below the first known epoch."""
         above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[above - 1].epoch if above > 0 else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget epochs that begin at `end_offset` or behind; tell whether there were any."""
+        """Remove epochs that begin at or behind `end_offset`; return whether there were any."""
         count = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
         return len(self._entries) != count
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Let the epoch in force at `start_offset` begin there and forget older ones."""
+        """Let the epoch of `start_offset` begin there, and remove older ones."""
         before = self.entries
         older = [entry for entry in before if entry.start_offset <= start_offset]
         if older:
@@ -90,7 +69,7 @@ class LeaderEpochs:
         return self.entries != before
 
     def clear(self) -> bool:
-        """Forget all epochs; tell whether there were any."""
+        """Remove all epochs; return whether there were any."""
         had_any = bool(self._entries)
         self._entries = []
         return had_any

@@ -1,4 +1,4 @@
-"""What can go wrong with files on disk, one class per situation.
+"""The errors of files on disk, one class per situation.
 
 ::
 
@@ -13,15 +13,14 @@
     ├── PoisonedError                used after a failed write or fsync: open it anew
     ├── DirectoryLockedError         another process or node owns the directory
     ├── MissingSnapshotError         a snapshot that must be there is not
-    ├── SnapshotExistsError          a snapshot of that name is there already
     ├── InvalidSnapshotIdError       an end offset and epoch that the log never had
     ├── InvalidAppendError           a batch that does not continue the log; nothing was written
     ├── InvalidTruncationError       a truncation below what the log still holds
     ├── OffsetOutOfRangeError        a read below the start or above the end of the log
     └── MetaPropertiesError          meta.properties files that contradict each other or the config
 
-Each carries the file it is about, the byte position in it where one is known, and what an operator
-can do. `str()` is the whole story on one line.
+Each error has its file, the byte position in it if that is known, and advice for the operator.
+`str()` returns all of it on one line.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pathlib import Path
 
 
 class StorageError(Exception):
-    """The base of everything this package raises on purpose."""
+    """The base of all errors that this package raises on purpose."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class PropertiesFormatError(CorruptFileError):
 
 
 class UnknownVersionError(StorageError):
-    """A file says that it is of a format version this release does not know."""
+    """A file has a format version that this release does not know."""
 
 
 class DiskError(StorageError):
@@ -94,11 +93,7 @@ class DirectoryLockedError(StorageError):
 
 
 class MissingSnapshotError(StorageError):
-    """The log starts above zero, or someone asked, and the snapshot is not there."""
-
-
-class SnapshotExistsError(StorageError):
-    """A snapshot with the same end offset and epoch exists already."""
+    """A required snapshot is missing: the log starts above zero, or a caller asked for it."""
 
 
 class InvalidSnapshotIdError(StorageError):

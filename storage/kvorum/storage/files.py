@@ -1,9 +1,9 @@
-"""The file system, behind a small protocol: the only module that touches it.
+"""The file system behind a small protocol; no other module of this package accesses it directly.
 
-Everything else in this package takes a `FileSystem`. `RealFileSystem` is the operating system's;
-a simulator or a test hands in another that loses, tears or refuses what it likes. Implementations
-raise OSError (FileNotFoundError where a file is not there); `disk_errors` turns that into the
-package's own errors at the places where a file is known by its role.
+Everything else in this package takes a `FileSystem`. `RealFileSystem` is the operating system's; a
+simulator or a test passes another one that loses or tears writes, or refuses operations.
+Implementations raise OSError (FileNotFoundError where a file is not there); `disk_errors` turns
+that into the package's own errors at the places where a file is known by its role.
 
 Durability contract, as on POSIX: bytes of a file are durable after `OpenFile.sync`; that a name
 exists, is gone or points elsewhere is durable after `FileSystem.sync_directory` of its folder.
@@ -53,7 +53,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the handle back; closing twice is allowed."""
+        """Close the file; closing twice is allowed."""
         ...
 
 
@@ -61,12 +61,12 @@ class HeldLock(Protocol):
     """An exclusive lock that this process holds on a file."""
 
     def release(self) -> None:
-        """Let others have it; releasing twice is allowed."""
+        """Release the lock; releasing twice is allowed."""
         ...
 
 
 class FileSystem(Protocol):
-    """What the storage code needs of a file system."""
+    """A file system, with the operations that the storage code needs."""
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
         """Open a file; with `create` an empty one is made where there is none."""
@@ -77,7 +77,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: Path) -> bool:
-        """Tell whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name exists."""
         ...
 
     def list_names(self, directory: Path) -> list[str]:
@@ -93,11 +93,11 @@ class FileSystem(Protocol):
         ...
 
     def remove(self, path: Path) -> None:
-        """Delete a file; that it is gone already is no error."""
+        """Delete a file; a missing file is no error."""
         ...
 
     def make_read_only(self, path: Path) -> None:
-        """Leave the owner the right to read, and nobody any other."""
+        """Make the file read-only for its owner, without access for others."""
         ...
 
     def sync_directory(self, directory: Path) -> None:
@@ -105,7 +105,7 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: Path) -> HeldLock | None:
-        """Take the exclusive lock on a file, created if need be; None where another has it."""
+        """Take the exclusive lock on a file, created if need be; return None if it is held."""
         ...
 
 
@@ -154,13 +154,13 @@ class RealOpenFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # As Python's own files do: a log that was forgotten must not cost its descriptors for ever.
+        # As Python's own files do: a log that was never closed must not leak its descriptors.
         self.close()
 
 
@@ -176,14 +176,14 @@ class RealHeldLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
 
 def _take_record_lock(descriptor: int) -> None:
-    """Lock a whole file exclusively or raise OSError (EACCES, EAGAIN: another has it).
+    """Lock a whole file exclusively, or raise OSError (EACCES, EAGAIN: the lock is held already).
 
     Where the system has them, the lock is bound to the open file and not to the process: a plain
     POSIX lock would not keep out a second node in the same process, and closing any other
@@ -213,7 +213,7 @@ class RealFileSystem:
         return RealOpenFile(path, os.open(path, flags | os.O_CLOEXEC, 0o644))
 
     def exists(self, path: Path) -> bool:
-        """Tell whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name exists."""
         return path.exists()
 
     def list_names(self, directory: Path) -> list[str]:
@@ -229,11 +229,11 @@ class RealFileSystem:
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Delete a file; that it is gone already is no error."""
+        """Delete a file; a missing file is no error."""
         path.unlink(missing_ok=True)
 
     def make_read_only(self, path: Path) -> None:
-        """Leave the owner the right to read, and nobody any other."""
+        """Make the file read-only for its owner, without access for others."""
         path.chmod(0o400)
 
     def sync_directory(self, directory: Path) -> None:
@@ -245,7 +245,7 @@ class RealFileSystem:
             os.close(descriptor)
 
     def lock(self, path: Path) -> HeldLock | None:
-        """Take the exclusive lock on a file, created if need be; None where another has it."""
+        """Take the exclusive lock on a file, created if need be; return None if it is held."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             _take_record_lock(descriptor)
@@ -259,7 +259,7 @@ class RealFileSystem:
 
 @contextmanager
 def disk_errors(path: Path, doing: str) -> Generator[None]:
-    """Turn an OSError inside the block into a DiskError about `path`; `doing` names the deed."""
+    """Turn an OSError inside the block into a DiskError about `path`; `doing` is the operation."""
     try:
         yield
     except OSError as error:
@@ -292,12 +292,21 @@ def read_if_there(files: FileSystem, path: Path) -> bytes | None:
             return None
 
 
-def replace_durably(files: FileSystem, path: Path, data: bytes) -> None:
-    """Put `data` in place of a file so that a crash leaves the old content or the new one.
+def list_if_there(files: FileSystem, directory: Path) -> list[str]:
+    """Return the sorted names of a directory's entries; an empty list without a directory."""
+    with disk_errors(directory, "listing"):
+        try:
+            return files.list_names(directory)
+        except FileNotFoundError:
+            return []
 
-    Written to ``<name>.tmp``, made durable, moved over `path`, and the folder made durable: the
-    same steps and the same name as Kafka's small files. Raises DiskError; then the old file is
-    still in place.
+
+def replace_durably(files: FileSystem, path: Path, data: bytes) -> None:
+    """Replace a file by `data` so that a crash leaves either the old content or the new one.
+
+    The data is written to ``<name>.tmp`` and synced, the file is moved over `path`, and the folder
+    is synced: the same steps and the same name as for Kafka's small files. Raises DiskError; then
+    the old file is still in place.
     """
     temporary = path.with_name(path.name + ".tmp")
     with disk_errors(path, "replacing"):

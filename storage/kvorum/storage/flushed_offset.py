@@ -1,21 +1,21 @@
-"""Remember how far the log is known to be durable, so that damage is never taken for a torn tail.
+"""The flushed offset: the end of the log's durable part, which separates damage from torn tails.
 
-After a crash the end of the last segment may hold half a batch that nobody was told of; cutting it
-off is right. A batch that *was* made durable, and hence may have been acknowledged, must not be cut
-off, even if it is the very last one and its bytes have rotted. The bytes alone cannot tell these
-two apart, so this file does: one line with the offset below which everything was synced.
+After a crash the end of the last segment may hold half a batch that was never acknowledged; it is
+right to cut it off. A batch that *was* made durable, and hence may have been acknowledged, must not
+be cut off, even if it is the very last one and its bytes are corrupted. The bytes alone do not show
+the difference, so this file does: one line with the offset below which everything was synced.
 
-It is written after the log's own sync and before anyone is told: in place, 32 bytes within one
-sector, which a disk writes whole or not at all, and without a sync of its own. After a process died
-it is exact, because the operating system keeps what was written. After a power cut it may lag
-behind, never run ahead: it is a lower bound. Before a truncation it is replaced, durably, by a
-lower one.
+It is written after the log's own sync and before any acknowledgement: in place, 32 bytes within one
+sector, which a disk writes whole or not at all, and without a sync of its own. After the death of
+the process it is exact, because the operating system keeps what was written. After a power cut it
+may be too low, never too high: it is a lower bound. Before a truncation it is replaced, durably, by
+a lower one.
 
-One case is left in which damage is not told from a torn tail: a power cut has taken the last word
-about the very last batch, and before the next start a bit of that batch flips.
+One case is left in which damage looks like a torn tail: a power cut loses the last write of this
+file, and before the next start a bit of the very last batch flips.
 
-Kafka knows nothing of the file and leaves it alone. Where it is missing, because Kafka wrote the
-directory, recovery goes by the bytes alone and is the stricter for it.
+Kafka does not know the file and leaves it alone. Where it is missing, because Kafka wrote the
+directory, recovery judges by the bytes alone, and is stricter.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FlushedOffsetFile:
         self._file: OpenFile | None = None
 
     def read(self) -> int | None:
-        """Return the stored offset, or None where there is none; CorruptFileError for rubbish."""
+        """Return the stored offset, or None without a file; may raise CorruptFileError."""
         data = read_if_there(self._files, self.path)
         if data is None:
             return None

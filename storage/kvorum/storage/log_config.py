@@ -1,4 +1,4 @@
-"""Sizes and times that the log goes by, with the defaults of Kafka's metadata log."""
+"""The settings of a metadata log, with Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LogConfig:
     """metadata.max.retention.ms: age from which a snapshot may go; negative is no limit."""
 
     delete_delay_ms: int = 60_000
-    """How long a file that was renamed to ``*.deleted`` stays."""
+    """file.delete.delay.ms: how long a file that was renamed to ``*.deleted`` is kept."""
 
     index_interval_bytes: int = 4096
     """How many bytes of batches lie between two index entries."""

@@ -1,24 +1,27 @@
-"""What happens when a log directory is opened, in order, and the report of it."""
+"""The steps of opening a log directory, in order, and their report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvorum.storage.epochs import EpochCheckpoint, EpochStart, LeaderEpochs
-from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
+from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.flushed_offset import FlushedOffsetFile
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.partition_metadata import ensure_partition_metadata
-from kvorum.storage.producer_snapshot import remove_producer_snapshots
-from kvorum.storage.recovery import TornTail, recover_segments
-from kvorum.storage.segment_list import SegmentList, remove_leftovers
+from kvorum.storage.partition_log import PartitionLogParts
+from kvorum.storage.partition_metadata import check_partition_metadata, write_partition_metadata
+from kvorum.storage.producer_snapshot import EmptyProducerSnapshots
+from kvorum.storage.recovery import CheckedSegments, TornTail, check_segments
+from kvorum.storage.segment_list import SegmentList, create_segment, find_leftovers
+from kvorum.storage.snapshot_reader import check_snapshot
 from kvorum.storage.snapshots import SnapshotStore
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What opening a directory had to put right; for the node to log."""
+    """The repairs that opening a directory needed; the node logs them."""
 
     torn_tail: TornTail | None
     rebuilt_indexes: tuple[Path, ...]
@@ -26,7 +29,7 @@ class RecoveryReport:
     removed_files: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """Say it in sentences an operator can read, most important first."""
+        """Return sentences for the operator, the most important first."""
         lines: list[str] = []
         if self.torn_tail is not None:
             torn = self.torn_tail
@@ -45,70 +48,149 @@ class RecoveryReport:
 class OpenedLog:
     """The parts that make up an open log."""
 
-    directory: Path
-    segments: SegmentList
-    epochs: LeaderEpochs
+    parts: PartitionLogParts
     snapshots: SnapshotStore
     report: RecoveryReport
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedDirectory:
+    """A directory that may be opened: everything was checked, and nothing was changed."""
+
+    directory: Path
+    segments: CheckedSegments
+    stored_epochs: tuple[EpochStart, ...] | None
+    snapshots: SnapshotStore
+    has_partition_metadata: bool
+    to_remove: tuple[str, ...]
 
 
 def open_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> OpenedLog:
     """Recover segments, epochs and snapshots of `directory`, and make them durable.
 
-    The log starts at its oldest segment. Files that a former run had marked as deleted go, also
-    partial snapshots and such as lie below the start. Raises before anything but those is changed
-    where the log is damaged, a snapshot is missing, or partition.metadata is another topic's.
+    The log starts at its oldest segment. Files that an earlier run marked as deleted are removed,
+    and so are partial snapshots and those below the start. Raises before anything is changed where
+    the log or its latest snapshot is damaged, a snapshot is missing, or partition.metadata is that
+    of another topic: a refused start must not remove files that may save the directory.
     """
-    with disk_errors(directory, "creating"):
-        files.make_directory(directory)
-    removed = remove_leftovers(directory, files)
-    ensure_partition_metadata(directory, files)
-    epoch_file = EpochCheckpoint(directory, files)
-    stored_epochs = epoch_file.read()
-    recovered = recover_segments(
+    checked = _check_directory(directory, files=files, config=config)
+    try:
+        return _put_right(checked, files=files, config=config)
+    except BaseException:
+        checked.segments.close()
+        raise
+
+
+def _check_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> _CheckedDirectory:
+    """Check a directory for every problem; change nothing on disk."""
+    leftovers = find_leftovers(list_if_there(files, directory))
+    has_partition_metadata = check_partition_metadata(directory, files)
+    stored_epochs = EpochCheckpoint(directory, files).read()
+    segments = check_segments(
         directory,
         files=files,
         config=config,
         flushed_offset=FlushedOffsetFile(directory, files).read(),
         stored_epochs=stored_epochs or (),
     )
-    segments = SegmentList(directory, recovered.segments, files=files, config=config)
     try:
         snapshots = SnapshotStore(directory, files)
-        removed += snapshots.load(log_start_offset=segments.all[0].base_offset)
-        _forget_older_epochs(recovered.epochs, stored_epochs or (), segments)
-        rewrote_epochs = recovered.epochs.entries != (stored_epochs or ())
-        if rewrote_epochs or stored_epochs is None:
-            epoch_file.write(recovered.epochs.entries)
-        _make_durable(directory, segments, files)
-        remove_producer_snapshots(
-            directory,
-            files,
-            keep=frozenset(segment.base_offset for segment in segments.all),
-            end_offset=segments.active.end_offset,
-        )
+        useless = snapshots.load(log_start_offset=segments.start_offset)
+        _check_latest_snapshot(snapshots)
     except BaseException:
         segments.close()
         raise
-    report = RecoveryReport(
-        torn_tail=recovered.torn_tail,
-        rebuilt_indexes=recovered.rebuilt_indexes,
-        rewrote_epochs=rewrote_epochs,
-        removed_files=tuple(removed),
+    return _CheckedDirectory(
+        directory=directory,
+        segments=segments,
+        stored_epochs=stored_epochs,
+        snapshots=snapshots,
+        has_partition_metadata=has_partition_metadata,
+        to_remove=tuple(dict.fromkeys((*leftovers, *useless))),
     )
-    return OpenedLog(directory, segments, recovered.epochs, snapshots, report)
+
+
+def _check_latest_snapshot(snapshots: SnapshotStore) -> None:
+    """Raise CorruptSnapshotError unless the latest snapshot is whole.
+
+    It replaces all records below its end, and may be about to replace the log.
+    """
+    latest = snapshots.latest()
+    reader = None if latest is None else snapshots.open(latest)
+    if reader is not None:
+        try:
+            check_snapshot(reader)
+        finally:
+            reader.close()
+
+
+def _put_right(checked: _CheckedDirectory, *, files: FileSystem, config: LogConfig) -> OpenedLog:
+    """Make all the changes of a start."""
+    directory = checked.directory
+    with disk_errors(directory, "creating"):
+        files.make_directory(directory)
+    _remove(checked, files)
+    if not checked.has_partition_metadata:
+        write_partition_metadata(directory, files)
+    rebuilt_indexes = checked.segments.repair()
+    producer_snapshots = EmptyProducerSnapshots(directory, files)
+    segments = SegmentList(
+        directory,
+        checked.segments.segments or [create_segment(directory, 0, files=files, config=config)],
+        files=files,
+        config=config,
+        producer_snapshots=producer_snapshots,
+    )
+    rewrote_epochs = _store_epochs(checked, EpochCheckpoint(directory, files))
+    _make_durable(directory, segments, files)
+    producer_snapshots.tidy(
+        keep=frozenset(segment.base_offset for segment in segments.all),
+        end_offset=segments.active.end_offset,
+    )
+    report = RecoveryReport(
+        torn_tail=checked.segments.torn_tail,
+        rebuilt_indexes=tuple(rebuilt_indexes),
+        rewrote_epochs=rewrote_epochs,
+        removed_files=checked.to_remove,
+    )
+    parts = PartitionLogParts(
+        directory=directory,
+        segments=segments,
+        epochs=checked.segments.epochs,
+        log_start_offset=segments.all[0].base_offset,
+        recovery_point=segments.active.end_offset,
+        recovery_point_keeper=FlushedOffsetFile(directory, files),
+        producer_snapshots=producer_snapshots,
+    )
+    return OpenedLog(parts, checked.snapshots, report)
+
+
+def _remove(checked: _CheckedDirectory, files: FileSystem) -> None:
+    for name in checked.to_remove:
+        with disk_errors(checked.directory / name, "removing"):
+            files.remove(checked.directory / name)
+
+
+def _store_epochs(checked: _CheckedDirectory, epoch_file: EpochCheckpoint) -> bool:
+    """Write the epochs if the file differs; return whether it does."""
+    stored, epochs = checked.stored_epochs, checked.segments.epochs
+    _forget_older_epochs(epochs, stored or (), checked.segments)
+    is_different = epochs.entries != (stored or ())
+    if is_different or stored is None:
+        epoch_file.write(epochs.entries)
+    return is_different
 
 
 def _forget_older_epochs(
-    epochs: LeaderEpochs, stored: tuple[EpochStart, ...], segments: SegmentList
+    epochs: LeaderEpochs, stored: tuple[EpochStart, ...], segments: CheckedSegments
 ) -> None:
     """Let the epochs begin where the stored ones do.
 
-    Before the restart the log started there, at a snapshot; the oldest segment reaches further
-    back, but older epochs were given up for good, as Kafka does.
+    Before the restart the log started there, at a snapshot. The oldest segment may begin earlier,
+    but older epochs stay removed, as in Kafka.
     """
-    first, end = segments.all[0].base_offset, segments.active.end_offset
-    if not stored or not first < stored[0].start_offset < end:
+    is_within = stored and segments.start_offset < stored[0].start_offset < segments.end_offset
+    if not is_within:
         return
     at_start = [entry for entry in epochs.entries if entry.start_offset <= stored[0].start_offset]
     if at_start and at_start[-1].epoch == stored[0].epoch:
@@ -116,7 +198,7 @@ def _forget_older_epochs(
 
 
 def _make_durable(directory: Path, segments: SegmentList, files: FileSystem) -> None:
-    """Sync what was found: after a crash of the process it may only be in the system's memory."""
+    """Sync the files found: after a crash of the process they may only be in the page cache."""
     for segment in segments.all:
         segment.sync_with_indexes()
     with disk_errors(directory, "syncing"):

@@ -1,4 +1,4 @@
-"""The meta.properties file of a data directory: which cluster and node it belongs to.
+"""The meta.properties file of a data directory: its cluster, node and directory id.
 
 Version 1 is written by kafka-storage; version 0 remains from clusters of the ZooKeeper days and
 may lack anything. Messages of errors are Kafka's.
@@ -50,9 +50,9 @@ class MetaProperties:
 
 
 def decode_meta_properties(data: bytes) -> MetaProperties:
-    """Return what a file's bytes say.
+    """Return the properties that a file's bytes contain.
 
-    Raises MetaPropertiesError, or PropertiesFormatError, as Kafka refuses to load the file.
+    Raises MetaPropertiesError or PropertiesFormatError for files that Kafka refuses to load.
     """
     properties = load_java_properties(data)
     version = _version(properties.get(_VERSION_KEY, "0"))
@@ -90,7 +90,7 @@ def encode_meta_properties(properties: MetaProperties, *, now: datetime) -> byte
 
 
 def read_meta_properties(directory: Path, files: FileSystem) -> MetaProperties | None:
-    """Return what a directory's file says, or None where there is no file."""
+    """Return the properties of a directory's file, or None where there is no file."""
     data = read_if_there(files, directory / META_PROPERTIES_FILE)
     return None if data is None else decode_meta_properties(data)
 
@@ -104,7 +104,7 @@ def write_meta_properties(
 
 
 def is_reserved_directory_id(directory_id: bytes) -> bool:
-    """Tell whether an id stands for something else than a directory (the first hundred do).
+    """Return whether an id is reserved (the first hundred are).
 
     The lower half is compared as Java does, signed: with the upper half zero, a negative lower
     half counts as reserved too.
@@ -143,7 +143,7 @@ def _directory_id(properties: dict[str, str]) -> bytes | None:
 
 
 def _java_int(text: str) -> int | None:
-    """Return what Integer.parseInt makes of `text`, or None where it refuses."""
+    """Return the result of Java's Integer.parseInt for `text`, or None where that fails."""
     if not _JAVA_INT.fullmatch(text):
         return None
     number = int(text)

@@ -23,15 +23,15 @@ from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaPropertiesEnsemble:
-    """What the data directories of a node say about themselves.
+    """The meta.properties of a node's data directories.
 
-    `properties` has the readable files by directory, in order of name; `empty_directories` have
-    no file; `failed_directories` have one that could not be read, with the reason.
+    `properties` has the readable files by directory, in order of name. `failed_directories` has
+    the directories whose file could not be read, each with the reason. A directory without a
+    file is in neither.
     """
 
     metadata_directory: Path
     properties: Mapping[Path, MetaProperties]
-    empty_directories: tuple[Path, ...] = ()
     failed_directories: Mapping[Path, StorageError] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -57,7 +57,7 @@ class MetaPropertiesEnsemble:
     ) -> None:
         """Check that all files agree with each other and with what is expected.
 
-        `at_least_one` also demands a readable file. Raises MetaPropertiesError in Kafka's words.
+        `at_least_one` demands a readable file. Raises MetaPropertiesError with Kafka's messages.
         """
         if at_least_one and not self.properties:
             raise MetaPropertiesError("No readable meta.properties files found.")
@@ -104,7 +104,6 @@ def load_meta_properties(
 ) -> MetaPropertiesEnsemble:
     """Read the meta.properties of all `directories` and of the metadata log's."""
     properties: dict[Path, MetaProperties] = {}
-    empty: list[Path] = []
     failed: dict[Path, StorageError] = {}
     for directory in sorted({*directories, metadata_directory}):
         try:
@@ -112,14 +111,11 @@ def load_meta_properties(
         except StorageError as error:
             failed[directory] = error
             continue
-        if entry is None:
-            empty.append(directory)
-        else:
+        if entry is not None:
             properties[directory] = entry
     return MetaPropertiesEnsemble(
         metadata_directory=metadata_directory,
         properties=MappingProxyType(properties),
-        empty_directories=tuple(empty),
         failed_directories=MappingProxyType(failed),
     )
 
@@ -158,7 +154,7 @@ def _agreed_node_id(entry: MetaProperties, expected: int | None, file: Path) -> 
 def _check_directory_id(
     directory_id: bytes | None, directory: Path, owners: dict[bytes, Path]
 ) -> None:
-    """Check one directory's id, and note it among `owners`."""
+    """Check one directory's id, and add it to `owners`."""
     if directory_id is None:
         return
     if is_reserved_directory_id(directory_id):

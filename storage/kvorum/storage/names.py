@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+
 METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -19,34 +21,8 @@ _OFFSET_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetAndEpoch:
-    """A log position and the leader epoch of the record before it.
-
-    Ordered as Kafka orders snapshots: by epoch, then by offset.
-    """
-
-    offset: int
-    epoch: int
-
-    def __lt__(self, other: OffsetAndEpoch) -> bool:
-        return (self.epoch, self.offset) < (other.epoch, other.offset)
-
-    def __le__(self, other: OffsetAndEpoch) -> bool:
-        return (self.epoch, self.offset) <= (other.epoch, other.offset)
-
-    def __gt__(self, other: OffsetAndEpoch) -> bool:
-        return other < self
-
-    def __ge__(self, other: OffsetAndEpoch) -> bool:
-        return other <= self
-
-
-BOOTSTRAP_SNAPSHOT_ID = OffsetAndEpoch(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
 class SnapshotName:
-    """What the name of a snapshot file says."""
+    """The parts of a snapshot's file name."""
 
     name: str
     id: OffsetAndEpoch
@@ -71,7 +47,7 @@ def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:
 
 
 def parse_snapshot_name(name: str) -> SnapshotName | None:
-    """Return what a snapshot's file name says, or None for any other name."""
+    """Return the parts of a snapshot's file name, or None for any other name."""
     found = _SNAPSHOT_NAME.fullmatch(name)
     if found is None:
         return None

@@ -1,8 +1,8 @@
 """The .index file of a segment: from an offset to a place in the .log file.
 
 Entries of 8 bytes: offset relative to the segment's base (int32), position (int32). Sparse: the
-writer adds one about every 4096 bytes. Derived data: it is rebuilt from the segment at every start
-and never believed.
+writer adds one about every 4096 bytes. Derived data: it is rebuilt for a segment that is
+recovered; an index that is loaded must match the batches.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 _ENTRY = struct.Struct(">ii")
 ENTRY_SIZE = _ENTRY.size
@@ -38,26 +39,41 @@ class OffsetIndex:
         return self._offsets[-1] if self._offsets else self.base_offset
 
     def add(self, *, offset: int, position: int) -> None:
-        """Note that the batch whose last offset is `offset` starts at `position`.
+        """Add an entry: the batch with the last offset `offset` starts at `position`.
 
-        Left out where the index is full, or the offset is not above the last one: a sparse index
-        is right with any of its entries missing.
+        The entry is omitted if the index is full or the offset is not above the last one: a sparse
+        index is valid without any of its entries.
         """
         if not self.is_full and (not self._offsets or offset > self._offsets[-1]):
             self._offsets.append(offset)
             self._positions.append(position)
 
     def position_before(self, offset: int) -> int:
-        """Return where to start looking for `offset`: the nearest indexed batch at or below it."""
+        """Return the position to search `offset` from: the nearest indexed batch at or below it."""
         return self.entry_before(offset)[0]
 
     def entry_before(self, offset: int) -> tuple[int, int | None]:
-        """Return where that batch starts, and its last offset; 0 and None before any entry."""
+        """Return the start and the last offset of that batch; 0 and None below the first entry."""
         slot = bisect_right(self._offsets, offset) - 1
         return (0, None) if slot < 0 else (self._positions[slot], self._offsets[slot])
 
+    @property
+    def last(self) -> tuple[int, int | None]:
+        """Position and last offset of the batch indexed last; 0 and None before any entry."""
+        return (self._positions[-1], self._offsets[-1]) if self._offsets else (0, None)
+
+    def load(self, data: bytes) -> bool:
+        """Load the entries of a file; without complete and increasing entries there are none."""
+        is_whole = len(data) % ENTRY_SIZE == 0
+        entries = list(_ENTRY.iter_unpack(data)) if is_whole else []
+        if not all(a < c and b < d for (a, b), (c, d) in pairwise([(-1, 0), *entries])):
+            is_whole, entries = False, []
+        self._offsets = array("q", (self.base_offset + offset for offset, _ in entries))
+        self._positions = array("q", (position for _, position in entries))
+        return is_whole
+
     def truncate_to(self, offset: int) -> None:
-        """Forget every entry for `offset` or above."""
+        """Remove every entry for `offset` or above."""
         keep = bisect_left(self._offsets, offset)
         del self._offsets[keep:]
         del self._positions[keep:]

@@ -1,4 +1,4 @@
-"""The partition.metadata file: which topic a log directory belongs to, by id."""
+"""The partition.metadata file: the id of the topic that a log directory belongs to."""
 
 from __future__ import annotations
 
@@ -37,17 +37,22 @@ def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
     return urlsafe_b64decode(found.group(2) + "==")
 
 
-def ensure_partition_metadata(
+def check_partition_metadata(
     directory: Path, files: FileSystem, *, topic_id: bytes = METADATA_TOPIC_ID
-) -> None:
-    """Write the file where it is missing; CorruptFileError where it names another topic."""
+) -> bool:
+    """Return whether the file exists; raise CorruptFileError if it names another topic."""
     stored = read_partition_metadata(directory, files)
-    if stored is None:
-        path = directory / PARTITION_METADATA
-        replace_durably(files, path, encode_partition_metadata(topic_id))
-    elif stored != topic_id:
+    if stored is not None and stored != topic_id:
         raise CorruptFileError(
             "the directory belongs to another topic",
             file=directory / PARTITION_METADATA,
             advice=_ADVICE,
         )
+    return stored is not None
+
+
+def write_partition_metadata(
+    directory: Path, files: FileSystem, *, topic_id: bytes = METADATA_TOPIC_ID
+) -> None:
+    """Write the file durably."""
+    replace_durably(files, directory / PARTITION_METADATA, encode_partition_metadata(topic_id))

@@ -1,12 +1,12 @@
-"""The quorum-state file: what a replica promised in its epoch, across restarts.
+"""The quorum-state file: a replica's epoch and vote, kept across restarts.
 
 One line of JSON as Kafka writes it. Version 0 belongs to kraft.version 0 and names the voters,
-version 1 to kraft.version 1 and names the voted directory instead. The file decides who may win an
-election, so it is never guessed: unreadable or unknown stops the node.
+version 1 to kraft.version 1 and names the voted directory instead. Elections depend on the
+file, so its content is never guessed: an unreadable file or an unknown version stops the node.
 
-Behind Kafka's keys stands one more, which Kafka does not look at: the checksum of the line without
-it. A flipped bit may make another digit of a digit; believing that epoch or vote, a node could vote
-twice. Where the key is missing, because Kafka wrote the file, there is nothing to check.
+After Kafka's keys comes one that Kafka ignores: the checksum of the line without it. A flipped bit
+may turn a digit into another one; a node that believed such an epoch or vote could vote twice. The
+key is missing where Kafka wrote the file; then nothing is checked.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def encode_quorum_state(state: QuorumState, version: int) -> bytes:
 
 
 def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
-    """Return the state that `data`, the content of `file`, stands for."""
+    """Return the state in `data`, the content of `file`."""
     fields = _json_object(data, file)
     version = _whole_number(fields, "data_version", file)
     if not 0 <= version <= VERSION_MAX:
@@ -141,9 +141,9 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
 
 
 def _demand_intact(data: bytes, fields: dict[str, object], version: int, file: Path) -> None:
-    """Raise CorruptFileError where the checksum is wrong, or a key is there that nobody writes.
+    """Raise CorruptFileError where the checksum is wrong or a key is unknown.
 
-    Among those is the key of the checksum itself, if that is what has changed.
+    A damaged key of the checksum is such an unknown key.
     """
     unknown = sorted(fields.keys() - _KEYS[version])
     if unknown:
@@ -157,7 +157,7 @@ def _demand_intact(data: bytes, fields: dict[str, object], version: int, file: P
 
 def _json_object(data: bytes, file: Path) -> dict[str, object]:
     try:
-        # Kafka looks at the first line alone.
+        # Kafka reads the first line only.
         value = cast("object", json.loads(data.split(b"\n", 1)[0]))
     except (ValueError, RecursionError) as error:
         raise _corrupt(f"not JSON: {error}", file) from error

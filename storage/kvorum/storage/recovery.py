@@ -1,14 +1,14 @@
-"""Open the segments of a log: check every batch, cut a torn tail off, stop at damage.
+"""The recovery of a log's segments: check every batch, cut a torn tail off, stop at damage.
 
 Every start reads the whole log, as Kafka's raft log does, and rebuilds the indexes. Kafka cuts the
-log at the first batch that does not check out and deletes what follows; here that happens only
-where nothing acknowledged can be lost.
+log at the first invalid batch and deletes what follows; here that happens only where no
+acknowledged record can be lost.
 
 **What may be missing after a crash.** A node acknowledges a batch only after syncing it, and a
 new segment is created only after the old one was synced. So anything below the flushed offset was
 whole on disk once, and only the end of the last segment can be torn.
 
-**How a tail is told from damage.** At the first batch that does not check out:
+**The difference between a tail and damage.** At the first invalid batch:
 
 1. a later segment holds bytes: damage, for the segment was synced before that one was begun;
 2. its offset is below the flushed offset (`flushed_offset`): damage, it was acknowledged;
@@ -37,13 +37,14 @@ from kvorum.storage.batch_header import (
     checksum_matches,
     read_header,
 )
-from kvorum.storage.epochs import EpochStart, LeaderEpochs
+from kvorum.storage.epochs import LeaderEpochs
 from kvorum.storage.errors import CorruptLogError
-from kvorum.storage.files import FileSystem, OpenFile, disk_errors
+from kvorum.storage.files import FileSystem, OpenFile, disk_errors, list_if_there
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import LOG_SUFFIX, parse_offset_name
 from kvorum.storage.segment import Segment
 from kvorum.storage.segment_scan import CHUNK_BYTES, BadBatchError, scan_batches
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 # Zeros this long at the end of a file are blocks that were never written, not a batch's last bytes.
 _ZERO_RUN_MIN = 512
@@ -61,34 +62,63 @@ class TornTail:
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveredLog:
-    """The segments of a log after recovery, oldest first, and what had to be done."""
+class CheckedSegments:
+    """The segments of a log, oldest first: checked, and not changed yet.
+
+    `behind_tail` are the empty segments that follow a torn batch.
+    """
 
     segments: list[Segment]
+    behind_tail: list[Segment]
     epochs: LeaderEpochs
     torn_tail: TornTail | None
-    rebuilt_indexes: tuple[Path, ...]
+
+    @property
+    def start_offset(self) -> int:
+        """Where the oldest segment begins; 0 while there is none."""
+        return self.segments[0].base_offset if self.segments else 0
+
+    @property
+    def end_offset(self) -> int:
+        """One more than the offset of the last sound record."""
+        return self.segments[-1].end_offset if self.segments else 0
+
+    def repair(self) -> list[Path]:
+        """Cut the torn tail off and repair the indexes; return the repaired ones."""
+        while self.behind_tail:
+            self.behind_tail.pop().mark_deleted()
+        rebuilt: list[Path] = []
+        for segment in self.segments:
+            with disk_errors(segment.path, "reading"):
+                if segment.file.size() > segment.size:
+                    segment.cut_file()
+            rebuilt += segment.store_indexes()
+        return rebuilt
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in (*self.segments, *self.behind_tail):
+            segment.close()
 
 
-def recover_segments(
+def check_segments(
     directory: Path,
     *,
     files: FileSystem,
     config: LogConfig,
     flushed_offset: int | None,
     stored_epochs: tuple[EpochStart, ...],
-) -> RecoveredLog:
-    """Open every segment of `directory`; with none, begin one at offset 0.
+) -> CheckedSegments:
+    """Open every segment of `directory` and check every batch; changes nothing on disk.
 
-    `flushed_offset` and `stored_epochs` are what the directory's small files say. Raises
-    CorruptLogError as the module says; then every file is as it was, and closed.
+    `flushed_offset` and `stored_epochs` are the contents of the directory's small files. Raises
+    CorruptLogError by the rules of this module; then every file is closed.
     """
-    with disk_errors(directory, "listing"):
-        names = [parse_offset_name(name) for name in files.list_names(directory)]
+    names = [parse_offset_name(name) for name in list_if_there(files, directory)]
     bases = [name[0] for name in names if name is not None and name[1] == LOG_SUFFIX]
     recovery = _Recovery(directory, files, config, flushed_offset, stored_epochs)
     try:
-        return recovery.run(bases or [0])
+        return recovery.run(bases)
     except BaseException:
         for segment in recovery.segments:
             segment.close()
@@ -115,8 +145,8 @@ class _Recovery:
         self._epochs = LeaderEpochs()
         self._torn_tail: TornTail | None = None
 
-    def run(self, bases: list[int]) -> RecoveredLog:
-        """Check everything first, and only then change files."""
+    def run(self, bases: list[int]) -> CheckedSegments:
+        """Check everything."""
         for base in bases:
             self.segments.append(
                 Segment(self._directory, base, files=self._files, config=self._config)
@@ -127,16 +157,12 @@ class _Recovery:
             if self._torn_tail is not None:
                 break
         self._check_epochs()
-        self._drop_segments_behind_tail()
-        self._check_end()
-        rebuilt = [path for segment in self.segments for path in self._repair(segment)]
-        return RecoveredLog(self.segments, self._epochs, self._torn_tail, tuple(rebuilt))
-
-    def _drop_segments_behind_tail(self) -> None:
-        """Remove segments, empty ones, that were begun behind a batch that is torn."""
         torn = self._torn_tail
-        while torn is not None and self.segments[-1].path != torn.file:
-            self.segments.pop().mark_deleted()
+        paths = [segment.path for segment in self.segments]
+        count = len(paths) if torn is None else paths.index(torn.file) + 1
+        kept, behind_tail = self.segments[:count], self.segments[count:]
+        self._check_end(kept)
+        return CheckedSegments(kept, behind_tail, self._epochs, torn)
 
     def _check_neighbour(self, index: int) -> None:
         """Check that a segment begins where the one before it ended."""
@@ -151,7 +177,7 @@ class _Recovery:
             raise segment.damage(problem, 0)
 
     def _scan(self, segment: Segment, *, later: list[Segment]) -> None:
-        """Check and note the batches of one segment up to its end or its torn tail."""
+        """Check and index the batches of one segment up to its end or its torn tail."""
         with disk_errors(segment.path, "reading"):
             end = segment.file.size()
             try:
@@ -177,7 +203,7 @@ class _Recovery:
     def _judge(
         self, segment: Segment, bad: BadBatchError, *, end: int, later: list[Segment]
     ) -> None:
-        """Take the rest of `segment` for a torn tail, or raise; see the module's rules."""
+        """Treat the rest of `segment` as a torn tail, or raise; see the rules of this module."""
         offset = segment.end_offset
         if any(other.file.size() > 0 for other in later):
             raise segment.damage(f"{bad.problem}, and later segments exist", bad.position)
@@ -201,16 +227,16 @@ class _Recovery:
             problem=bad.problem,
         )
 
-    def _check_end(self) -> None:
+    def _check_end(self, segments: list[Segment]) -> None:
         """Check that nothing below the flushed offset is missing at the end of the log."""
-        last = self.segments[-1]
         flushed_offset = self._flushed_offset
-        if flushed_offset is not None and last.end_offset < flushed_offset:
+        end_offset = segments[-1].end_offset if segments else 0
+        if flushed_offset is not None and end_offset < flushed_offset:
             raise CorruptLogError(
-                f"the log ends at offset {last.end_offset}, "
+                f"the log ends at offset {end_offset}, "
                 f"though everything below offset {flushed_offset} was durable",
-                file=last.path,
-                offset=last.size,
+                file=segments[-1].path if segments else self._directory,
+                offset=segments[-1].size if segments else None,
                 advice=(
                     "Records that this node acknowledged are gone. Restore the file, or empty the "
                     "directory and let the node fetch the log anew. If another program shortened "
@@ -219,14 +245,15 @@ class _Recovery:
             )
 
     def _check_epochs(self) -> None:
-        """Check that durable batches say the same epochs as the stored ones.
+        """Check that the epochs of durable batches equal the stored ones.
 
         The epochs are stored before a batch counts as durable. Below the first stored start they
         may have been dropped while the oldest segment still holds older batches.
         """
         if not self._stored_epochs or self._flushed_offset is None:
             return
-        first = max(self.segments[0].base_offset, self._stored_epochs[0].start_offset)
+        log_start_offset = self.segments[0].base_offset if self.segments else 0
+        first = max(log_start_offset, self._stored_epochs[0].start_offset)
         stored = _epochs_between(self._stored_epochs, first, self._flushed_offset)
         found = _epochs_between(self._epochs.entries, first, self._flushed_offset)
         if stored == found:
@@ -241,18 +268,11 @@ class _Recovery:
             advice="Restore the directory, or empty it and let the node fetch the log anew",
         )
 
-    def _repair(self, segment: Segment) -> list[Path]:
-        """Cut the torn tail off and make the indexes right; return the indexes that were not."""
-        with disk_errors(segment.path, "reading"):
-            if segment.file.size() > segment.size:
-                segment.cut_file()
-        return segment.store_indexes()
-
 
 def _epochs_between(
     entries: tuple[EpochStart, ...], first: int, end: int
 ) -> tuple[EpochStart, ...]:
-    """Return the epochs in force from offset `first` up to `end`, the first one cut to `first`."""
+    """Return the epochs from offset `first` up to `end`; the first one begins at `first`."""
     if first >= end:
         return ()
     before = [entry for entry in entries if entry.start_offset <= first]
@@ -263,7 +283,7 @@ def _epochs_between(
 def _sound_batch_after(file: OpenFile, position: int, *, end: int, offset: int) -> int | None:
     """Return where a whole batch of offset `offset` or above begins behind `position`, or None.
 
-    Looks at every byte for what could be a header, and believes only a matching checksum.
+    Every byte is tried as the start of a header; only a matching checksum counts.
     """
     start = position + 1
     while end - start >= HEADER_SIZE:
@@ -296,7 +316,7 @@ def _sound_batch_in(
 
 
 def _looks_torn(file: OpenFile, position: int, *, end: int) -> bool:
-    """Tell whether the bytes from `position` on look like a write that did not finish."""
+    """Return whether the bytes from `position` on look like an unfinished write."""
     rest = memoryview(file.read_at(position, end - position))
     zeros = len(rest) - len(bytes(rest).rstrip(b"\0"))
     if zeros == len(rest) or zeros >= _ZERO_RUN_MIN:
@@ -306,5 +326,5 @@ def _looks_torn(file: OpenFile, position: int, *, end: int) -> bool:
     header = read_header(rest)
     if header.problem() is not None or header.size <= len(rest):
         return False
-    # Cut off, unless the length field is what is wrong and the batch is all there.
+    # The batch is cut off, unless only its length field is wrong and all its bytes are there.
     return header.length > LENGTH_FIELD_END and not checksum_matches(rest, header.crc)

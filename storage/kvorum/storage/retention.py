@@ -1,4 +1,4 @@
-"""Drop old snapshots, and the log below the ones that stay, by total size and by age."""
+"""Retention by size and age: removes old snapshots, and the log below the remaining ones."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshot_reader import read_last_contained_log_timestamp
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def clean(log: MetadataLog, *, now_ms: int) -> bool:
-    """Apply retention.bytes, then retention.ms; tell whether anything was dropped.
+    """Apply retention.bytes, then retention.ms; return whether anything was removed.
 
-    The oldest snapshot goes first, and the log then starts at the next one; the latest snapshot
-    always stays. Also removes files marked as deleted whose delay is over. Meant to be called once
-    a minute by the log's owner, with the wall clock.
+    The oldest snapshot is removed first, and the log then starts at the next one; the latest
+    snapshot always stays. Marked files whose delay is over are removed too. The log's owner calls
+    this once a minute, with the wall clock.
     """
     did_clean = _clean_by_size(log, now_ms=now_ms)
     did_clean = _clean_by_age(log, now_ms=now_ms) or did_clean
@@ -53,7 +53,7 @@ def _clean_by_age(log: MetadataLog, *, now_ms: int) -> bool:
 def _clean_while(
     log: MetadataLog, should_go: Callable[[OffsetAndEpoch], bool], *, now_ms: int
 ) -> bool:
-    """Drop snapshots, oldest first, as long as `should_go` says so and it works."""
+    """Remove snapshots, oldest first, while `should_go` returns True and the removal succeeds."""
     did_clean = False
     ids = log.snapshots.ids()
     for snapshot_id, next_id in pairwise(ids):

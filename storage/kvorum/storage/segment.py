@@ -33,7 +33,7 @@ _DAMAGE_ADVICE = (
 
 
 class SegmentRollbackError(DiskError):
-    """A write failed and its first part could not be taken back."""
+    """A write failed and its first part could not be removed."""
 
 
 class Segment:
@@ -44,7 +44,13 @@ class Segment:
     """
 
     def __init__(
-        self, directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+        self,
+        directory: Path,
+        base_offset: int,
+        *,
+        files: FileSystem,
+        config: LogConfig,
+        create: bool = False,
     ) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset
@@ -56,12 +62,13 @@ class Segment:
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
+        self._has_indexes = True
         self.path = directory / offset_name(base_offset, LOG_SUFFIX)
         size_max = config.index_size_bytes_max
         self.offset_index = OffsetIndex(base_offset, size_bytes_max=size_max)
         self.time_index = TimeIndex(base_offset, size_bytes_max=size_max)
         with disk_errors(self.path, "opening"):
-            self.file = files.open(self.path, create=True)
+            self.file = files.open(self.path, create=create)
         self._offset_file = IndexFile(
             directory / offset_name(base_offset, OFFSET_INDEX_SUFFIX),
             self.offset_index,
@@ -75,12 +82,75 @@ class Segment:
             files=files,
         )
 
+    def adopt(self, end_offset: int) -> None:
+        """Adopt a sound file that ends at `end_offset`; it is not read before its first use.
+
+        The first use checks the batches behind the last index entry against that end.
+        """
+        with disk_errors(self.path, "opening"):
+            self.size = self.file.size()
+        self.end_offset = end_offset
+        self._has_indexes = False
+
+    def _demand_indexes(self) -> None:
+        """Load the indexes of an adopted segment, or rebuild them if they do not match."""
+        if self._has_indexes:
+            return
+        size, end_offset = self.size, self.end_offset
+        with disk_errors(self.path, "reading"):
+            if size > 0:
+                self._first_timestamp = read_header(self.file.read_at(0, HEADER_SIZE)).max_timestamp
+            is_loaded = self._offset_file.load() and self._time_file.load()
+            if not is_loaded or not self._note_behind_last_entry(size, end_offset):
+                self._note_anew(size, end_offset)
+        self._has_indexes = True
+
+    def _note_behind_last_entry(self, size: int, end_offset: int) -> bool:
+        """Account for batches from the last indexed one on; return whether they reach the end."""
+        position, last_offset = self.offset_index.last
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last
+        self.size, self.end_offset = position, self.base_offset
+        if last_offset is not None:
+            header = read_header(self.file.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+            self.end_offset = header.base_offset
+            if header.last_offset != last_offset:
+                return False
+        return self._note_from(position, size) and self.end_offset == end_offset
+
+    def _note_from(self, position: int, size: int) -> bool:
+        """Account for batches from `position` on; return whether they are whole and in order."""
+        try:
+            for place, header in scan_batches(self.file, position=position, end=size, verify=False):
+                if header.base_offset != self.end_offset:
+                    return False
+                self.note_batch(place, header)
+        except BadBatchError:
+            return False
+        return self.size == size
+
+    def _note_anew(self, size: int, end_offset: int) -> None:
+        """Rebuild the indexes from every batch; raise CorruptLogError if the end differs."""
+        self.offset_index.load(b"")
+        self.time_index.load(b"")
+        self.size, self.end_offset = 0, self.base_offset
+        self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self._bytes_since_index_entry = 0
+        is_in_order = self._note_from(0, size)
+        if not is_in_order or self.end_offset != end_offset:
+            problem = f"the batches end at offset {self.end_offset}, not at {end_offset}"
+            position = self.size
+            self.size, self.end_offset = size, end_offset
+            raise self.damage(problem, position)
+        self._offset_file.store_all()
+        self._time_file.store_all()
+
     def should_roll(
         self, *, incoming_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig
     ) -> bool:
-        """Tell whether a new segment must begin before the given batches are appended."""
+        """Return whether a new segment must begin before the given batches are appended."""
         if self.size == 0:
             return False
+        self._demand_indexes()
         age_ms = 0 if self._first_timestamp < 0 else max_timestamp - self._first_timestamp
         return (
             self.size > config.segment_bytes - incoming_bytes
@@ -94,8 +164,9 @@ class Segment:
         """Write batches behind the last one and index them.
 
         A DiskError leaves the segment as it was. SegmentRollbackError means that even that failed;
-        then nothing more may be written before the directory was opened anew.
+        then nothing more may be written before the directory is opened again.
         """
+        self._demand_indexes()
         position = self.size
         try:
             self.file.write_at(position, data)
@@ -111,7 +182,7 @@ class Segment:
             raise SegmentRollbackError(error.problem, errno=error.errno, file=self.path) from error
 
     def _take_back(self, position: int, error: OSError) -> None:
-        """Remove what a failed write may have left behind `position`, and raise."""
+        """Remove the bytes that a failed write may have left behind `position`, and raise."""
         try:
             self.file.truncate(position)
         except OSError as second_error:
@@ -122,10 +193,10 @@ class Segment:
         raise disk_error(error, path=self.path, doing="appending") from error
 
     def note_batch(self, position: int, header: BatchHeader) -> None:
-        """Take a batch that is in the file at `position` into account.
+        """Account for a batch in the file at `position`.
 
-        The indexes get an entry once more than the interval was passed since the last one, for the
-        batch that is being noted: Kafka's rule when appending and when recovering.
+        The indexes get an entry for the batch if more bytes than the interval lie behind the last
+        one: Kafka's rule when appending and when recovering.
         """
         if self._first_timestamp == NO_TIMESTAMP:
             self._first_timestamp = header.max_timestamp
@@ -141,12 +212,17 @@ class Segment:
         self.end_offset = header.next_offset
 
     def seal(self) -> None:
-        """Close the time index with the highest timestamp, as for a segment that is complete."""
+        """Add the highest timestamp to the time index, as in a complete segment.
+
+        An adopted segment that has not been used since has that entry already.
+        """
+        if not self._has_indexes:
+            return
         self._add_last_timestamp()
         self._time_file.store_new()
 
     def store_indexes(self) -> list[Path]:
-        """Make the index files those of a closed segment; return the ones that were not."""
+        """Make the index files those of a closed segment; return the ones that changed."""
         self._add_last_timestamp()
         return [file.path for file in (self._offset_file, self._time_file) if file.store_all()]
 
@@ -157,13 +233,14 @@ class Segment:
             )
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Return place and header of the batch that holds `offset`, or None above the end.
+        """Return position and header of the batch that holds `offset`, or None above the end.
 
-        Every batch on the way must begin where the one before it ended: its own word for where it
-        lies is not covered by its checksum.
+        Every batch on the way must begin where the one before it ended: the checksum does not cover
+        a batch's base offset.
         """
         if offset >= self.end_offset:
             return None
+        self._demand_indexes()
         position, indexed = self.offset_index.entry_before(offset)
         expected = self.base_offset
         for place, header in self._headers_from(position):
@@ -179,7 +256,7 @@ class Segment:
         raise self.damage(f"no batch holds offset {offset}, which the log has", position)
 
     def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield place and header of each batch from `position` on."""
+        """Yield position and header of each batch from `position` on."""
         while position < self.size:
             block = memoryview(
                 self.file.read_at(position, min(_LOOKUP_READ_BYTES, self.size - position))
@@ -211,7 +288,7 @@ class Segment:
         return data[: self._whole_batches(data, position, end_offset=end_offset)]
 
     def _whole_batches(self, data: memoryview, position: int, *, end_offset: int) -> int:
-        """Return how many bytes of `data` are whole batches below `end_offset`."""
+        """Return the size of the whole batches in `data` below `end_offset`."""
         used = 0
         while len(data) - used >= HEADER_SIZE:
             header = read_header(data, used)
@@ -242,13 +319,13 @@ class Segment:
         self._time_file.cut()
 
     def cut_file(self) -> None:
-        """Remove bytes behind the last noted batch, durably."""
+        """Remove the bytes behind the last known batch, durably."""
         with disk_errors(self.path, "cutting the torn end off"):
             self.file.truncate(self.size)
             self.file.sync()
 
     def _refresh_timestamps(self) -> None:
-        """Find the highest timestamp of what is left, from the last time index entry on."""
+        """Find the highest remaining timestamp, from the last entry of the time index on."""
         if self.size == 0:
             self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last
@@ -269,10 +346,11 @@ class Segment:
             self.file.sync()
 
     def sync_with_indexes(self) -> None:
-        """Make segment and indexes durable."""
+        """Make segment and indexes durable; indexes that were never loaded did not change."""
         self.sync()
-        self._offset_file.sync()
-        self._time_file.sync()
+        if self._has_indexes:
+            self._offset_file.sync()
+            self._time_file.sync()
 
     def close(self) -> None:
         """Close the files."""

@@ -1,12 +1,13 @@
 """The segments of one log, oldest first, and everything that adds or removes one.
 
-Files that go are renamed to ``*.deleted`` first and removed after a delay, as in Kafka: a reader
-that has one open is not disturbed, and an operator has a moment to change his mind.
+Files are renamed to ``*.deleted`` first and removed after a delay, as in Kafka: a reader with an
+open file is not disturbed, and an operator has time to undo a mistake.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 
 from kvorum.storage.files import FileSystem, disk_errors
@@ -15,25 +16,31 @@ from kvorum.storage.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
-    PRODUCER_SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     offset_name,
     parse_offset_name,
 )
-from kvorum.storage.producer_snapshot import write_producer_snapshot
+from kvorum.storage.producer_snapshot import ProducerSnapshots
 from kvorum.storage.segment import Segment
 
 
 class SegmentList:
-    """At least one segment; the last one is the active one."""
+    """The segments of a log, at least one; the last one is active."""
 
     def __init__(
-        self, directory: Path, segments: list[Segment], *, files: FileSystem, config: LogConfig
+        self,
+        directory: Path,
+        segments: list[Segment],
+        *,
+        files: FileSystem,
+        config: LogConfig,
+        producer_snapshots: ProducerSnapshots,
     ) -> None:
         self._directory = directory
         self._segments = tuple(segments)
         self._files = files
         self._config = config
+        self._producer_snapshots = producer_snapshots
         self._deletions: list[tuple[int, Path]] = []
 
     @property
@@ -59,20 +66,17 @@ class SegmentList:
     def roll(self) -> Segment:
         """Make the active segment durable and begin a new one behind it.
 
-        The old one is synced before the new one exists: recovery counts on it that only the last
-        segment can be torn.
+        The old one is synced before the new one exists: recovery relies on the fact that only the
+        last segment can be torn.
         """
         old = self.active
         old.seal()
         old.sync_with_indexes()
-        write_producer_snapshot(self._directory, old.end_offset, self._files)
+        self._producer_snapshots.write(old.end_offset)
         return self._begin((*self._segments, self._create(old.end_offset)))
 
     def _create(self, base_offset: int) -> Segment:
-        segment = Segment(self._directory, base_offset, files=self._files, config=self._config)
-        # Index files of that name may have outlived the segment they belonged to.
-        segment.store_indexes()
-        return segment
+        return create_segment(self._directory, base_offset, files=self._files, config=self._config)
 
     def _begin(self, segments: tuple[Segment, ...]) -> Segment:
         with disk_errors(self._directory, "syncing"):
@@ -108,11 +112,8 @@ class SegmentList:
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""
         marked = segment.mark_deleted()
-        producer_state = self._directory / offset_name(
-            segment.base_offset, PRODUCER_SNAPSHOT_SUFFIX
-        )
+        self._producer_snapshots.remove(segment.base_offset)
         with disk_errors(segment.path, "deleting"):
-            self._files.remove(producer_state)
             self._files.sync_directory(self._directory)
         self.delete_later(marked, now_ms=now_ms)
 
@@ -136,22 +137,24 @@ class SegmentList:
             segment.close()
 
 
-def remove_leftovers(directory: Path, files: FileSystem) -> list[str]:
-    """Remove files marked as deleted by a former run, and indexes of no segment; name them."""
-    with disk_errors(directory, "listing"):
-        every_name = files.list_names(directory)
-    names = [
-        name
-        for name in every_name
-        if name.endswith(DELETED_SUFFIX) or _is_orphaned_index(name, every_name)
+def create_segment(
+    directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+) -> Segment:
+    """Begin an empty segment."""
+    segment = Segment(directory, base_offset, files=files, config=config, create=True)
+    # Index files of that name may remain from an earlier segment.
+    segment.store_indexes()
+    return segment
+
+
+def find_leftovers(names: Sequence[str]) -> list[str]:
+    """Return a directory's files that an earlier run marked as deleted, and lone indexes."""
+    return [
+        name for name in names if name.endswith(DELETED_SUFFIX) or _is_orphaned_index(name, names)
     ]
-    for name in names:
-        with disk_errors(directory / name, "removing"):
-            files.remove(directory / name)
-    return names
 
 
-def _is_orphaned_index(name: str, every_name: list[str]) -> bool:
+def _is_orphaned_index(name: str, every_name: Sequence[str]) -> bool:
     found = parse_offset_name(name)
     if found is None or found[1] not in {OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX}:
         return False

@@ -1,4 +1,4 @@
-"""Walk over the batches of a .log file, in big reads, checking each one."""
+"""The scan of a .log file's batches, in big reads, with a check of each batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK_BYTES = 8 * 1024 * 1024
 
 
 class BadBatchError(Exception):
-    """The bytes at `position` are no whole and sound batch."""
+    """The bytes at `position` are not a whole and sound batch."""
 
     def __init__(self, position: int, problem: str) -> None:
         self.position = position
@@ -23,10 +23,10 @@ class BadBatchError(Exception):
 def scan_batches(
     file: OpenFile, *, end: int, position: int = 0, verify: bool = True
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield place and header of each batch between `position` and `end`.
+    """Yield position and header of each batch between `position` and `end`.
 
     Checks every header, that the batch ends before `end`, and with `verify` the checksum. Raises
-    BadBatchError at the first that fails; what was yielded before stands.
+    BadBatchError at the first invalid batch; the batches yielded before are valid.
     """
     while position < end:
         chunk = memoryview(file.read_at(position, min(CHUNK_BYTES, end - position)))

@@ -1,4 +1,4 @@
-"""Read a snapshot, and check that it is one: header first, footer last, every batch sound."""
+"""The reader of a snapshot, which checks it: header first, footer last, every batch sound."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kvorum.storage.control_batch import (
     last_contained_log_timestamp,
 )
 from kvorum.storage.errors import CorruptSnapshotError
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshots import SnapshotStore
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 _ADVICE = "Restore the file, or empty the directory and let the node fetch log and snapshot anew"
 
 
 class SnapshotBytes(Protocol):
-    """Where a snapshot's bytes come from: a finished one, or one that is being written."""
+    """The bytes of a snapshot, finished or being written."""
 
     @property
     def path(self) -> Path:
@@ -36,7 +36,7 @@ class SnapshotBytes(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The size in bytes."""
         ...
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -49,8 +49,8 @@ def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader
 
     Raises CorruptSnapshotError at the first bytes that are no sound batch, where a batch does not
     begin at the offset behind the one before it, where the first record is no SNAPSHOT_HEADER, and,
-    after the last batch, where that is no SNAPSHOT_FOOTER. Only a reader that got to the end may
-    believe what it read.
+    after the last batch, where that is no SNAPSHOT_FOOTER. A reader may trust the content
+    only after it has reached the end.
     """
     position = 0
     next_offset = 0
@@ -82,7 +82,7 @@ def check_snapshot(snapshot: SnapshotBytes) -> None:
 def read_last_contained_log_timestamp(
     snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch
 ) -> int | None:
-    """Return when the last record in a snapshot was appended, or None if the snapshot is gone."""
+    """Return the timestamp of the last record in a snapshot, or None if the snapshot is gone."""
     reader = snapshots.open(snapshot_id)
     if reader is None:
         return None

@@ -1,4 +1,4 @@
-"""Write the content of a snapshot in Kafka's order.
+"""The writer of a snapshot's content, in Kafka's order.
 
 One control batch with SNAPSHOT_HEADER and, from kraft.version 1 on, KRAFT_VERSION and KRAFT_VOTERS;
 then data batches of at most 1024 records; last a control batch with SNAPSHOT_FOOTER alone. Offsets
@@ -22,22 +22,22 @@ from kvorum.wire.records import (
 )
 
 RECORDS_PER_BATCH_MAX = 1024
-# Kafka's ceiling for one batch of the raft log, less what header and framing of records take.
+# Kafka's limit for one batch of the raft log, minus header and framing of records.
 BATCH_BYTES_MAX = 8 * 1024 * 1024 - 64 * 1024
 
 
 class SnapshotSink(Protocol):
-    """Where the bytes go: a RawSnapshotWriter, or a buffer."""
+    """The destination of the bytes: a RawSnapshotWriter, or a buffer."""
 
     def append(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Append the next bytes."""
         ...
 
 
 class SnapshotWriter:
-    """Puts header, records and footer into a sink; `finish` must be the last call.
+    """The writer of header, records and footer into a sink; `finish` must be the last call.
 
-    The sink is not frozen here: the caller does that, and only after `finish`.
+    The caller freezes the sink, and only after `finish`.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class SnapshotWriter:
             self._values_bytes += len(value)
 
     def finish(self, *, now_ms: int) -> None:
-        """Write the records that wait, and the footer."""
+        """Write the buffered records, and the footer."""
         self.flush(now_ms=now_ms)
         footer = ControlRecord(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0))
         self._append_controls([footer], now_ms)
 
     def flush(self, *, now_ms: int) -> None:
-        """Write the records that wait as a batch of their own."""
+        """Write the buffered records as one batch."""
         if not self._values:
             return
         values, self._values, self._values_bytes = self._values, [], 0

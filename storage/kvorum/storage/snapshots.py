@@ -16,20 +16,20 @@ from itertools import count
 from pathlib import Path
 
 from kvorum.storage.errors import MissingSnapshotError, PoisonedError, StorageError
-from kvorum.storage.files import FileSystem, OpenFile, disk_errors
+from kvorum.storage.files import FileSystem, OpenFile, disk_errors, list_if_there
 from kvorum.storage.names import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
     SNAPSHOT_SUFFIX,
-    OffsetAndEpoch,
     SnapshotName,
     parse_snapshot_name,
     snapshot_name,
 )
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 class SnapshotStore:
-    """The finished snapshots of one directory, and the way to make more.
+    """The finished snapshots of one directory.
 
     Lookups, `open` and `create` may be called from any thread; a snapshot may be written and frozen
     in a thread of its own while the log goes on.
@@ -39,19 +39,18 @@ class SnapshotStore:
         self.directory = directory
         self._files = files
         self._ids: set[OffsetAndEpoch] = set()
-        # What `load` leaves behind has no partial files, so counting from here is unique.
+        # `load` leaves no partial files, so numbers that count from here are unique.
         self._attempts = count(1)
         self._lock = threading.Lock()
 
     def load(self, *, log_start_offset: int) -> list[str]:
-        """Find the snapshots, clear away what Kafka clears away too, and return those names.
+        """Find the snapshots; return the names of obsolete files, and change nothing.
 
-        Partial and deleted files go, and snapshots that end below the log's start. Raises
-        MissingSnapshotError, before anything is removed, where the log starts above zero and no
-        snapshot reaches its start.
+        Obsolete are partial and deleted files, and snapshots that end below the log's start: Kafka
+        removes them at a start. Raises MissingSnapshotError where the log starts above zero
+        and no snapshot reaches its start.
         """
-        with disk_errors(self.directory, "listing"):
-            parsed = [parse_snapshot_name(name) for name in self._files.list_names(self.directory)]
+        parsed = map(parse_snapshot_name, list_if_there(self._files, self.directory))
         found = [name for name in parsed if name is not None]
         useless = [name for name in found if _is_useless(name, log_start_offset)]
         self._ids = {name.id for name in found if name not in useless}
@@ -60,10 +59,8 @@ class SnapshotStore:
                 f"the log starts at offset {log_start_offset}, "
                 "and there is no snapshot at that offset or above",
                 file=self.directory,
-                advice="Restore the snapshot, or empty the directory to fetch all of it anew",
+                advice=_advice_for_missing(useless, log_start_offset),
             )
-        for name in useless:
-            self._remove(self.directory / name.name)
         return [name.name for name in useless]
 
     def ids(self) -> list[OffsetAndEpoch]:
@@ -86,7 +83,7 @@ class SnapshotStore:
             return snapshot_id in self._ids
 
     def path(self, snapshot_id: OffsetAndEpoch) -> Path:
-        """Return where a snapshot's file is."""
+        """Return the path of a snapshot's file."""
         return self.directory / snapshot_name(snapshot_id)
 
     def create(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
@@ -111,13 +108,13 @@ class SnapshotStore:
                 handle = self._files.open(path, read_only=True)
                 return RawSnapshotReader(snapshot_id, path, handle, handle.size())
             except FileNotFoundError:
-                # Someone removed it behind our back: from now on it is not there.
+                # The file was removed by other means: the snapshot no longer exists.
                 with self._lock:
                     self._ids.discard(snapshot_id)
                 return None
 
     def size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """Return how big a snapshot is, or None where it is gone."""
+        """Return the size of a snapshot in bytes, or None where it is gone."""
         reader = self.open(snapshot_id)
         if reader is None:
             return None
@@ -143,13 +140,21 @@ class SnapshotStore:
         with self._lock:
             self._ids.add(snapshot_id)
 
-    def _remove(self, path: Path) -> None:
-        with disk_errors(path, "removing"):
-            self._files.remove(path)
-
 
 def _is_useless(name: SnapshotName, log_start_offset: int) -> bool:
     return name.is_partial or name.is_deleted or name.id.offset < log_start_offset
+
+
+def _advice_for_missing(useless: list[SnapshotName], log_start_offset: int) -> str:
+    """Return the advice for an operator where no snapshot covers the log's start."""
+    marked = [name for name in useless if name.is_deleted and name.id.offset >= log_start_offset]
+    latest = max(marked, key=lambda name: name.id, default=None)
+    if latest is None:
+        return "Restore the snapshot, or empty the directory to fetch all of it anew"
+    return (
+        f"One that was marked as deleted is still there: rename {latest.name} to "
+        f"{snapshot_name(latest.id)}, or empty the directory to fetch all of it anew"
+    )
 
 
 @dataclass(slots=True)
@@ -175,8 +180,8 @@ class RawSnapshotReader:
 class RawSnapshotWriter:
     """One snapshot being written, or fetched from the leader piece by piece.
 
-    `append` until all is there, then `freeze`; or `abort`. After a failed write or freeze only
-    `abort` is left.
+    Call `append` for all bytes, then `freeze`; or call `abort`. After a failed write or freeze only
+    `abort` is allowed.
     """
 
     def __init__(
@@ -204,13 +209,8 @@ class RawSnapshotWriter:
             files.make_directory(directory)
             self._file = files.create_exclusively(self.path)
 
-    @property
-    def is_frozen(self) -> bool:
-        """Whether the snapshot is finished and has its final name."""
-        return self._state == "frozen"
-
     def append(self, data: bytes | memoryview) -> None:
-        """Write `data` behind what is there."""
+        """Append `data` to the file."""
         self._demand_open()
         try:
             with disk_errors(self.path, "appending"):
@@ -221,7 +221,7 @@ class RawSnapshotWriter:
         self.size += len(data)
 
     def freeze(self) -> None:
-        """Make the snapshot durable, unchangeable and known under its final name."""
+        """Make the snapshot durable and read-only, and publish it under its final name."""
         self._demand_open()
         self._state = "failed"
         with disk_errors(self.path, "freezing"):
@@ -234,7 +234,7 @@ class RawSnapshotWriter:
         self._on_frozen(self.id)
 
     def abort(self) -> None:
-        """Throw away what was written; does nothing to a frozen snapshot."""
+        """Delete the written bytes; a frozen snapshot is left unchanged."""
         if self._state in {"frozen", "aborted"}:
             return
         self._state = "aborted"
@@ -244,7 +244,7 @@ class RawSnapshotWriter:
             self._files.remove(self.path)
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Return bytes written so far, to check them before freezing."""
+        """Return bytes that were written, so that they can be checked before `freeze`."""
         with disk_errors(self.path, "reading"):
             return self._file.read_at(position, min(size, max(self.size - position, 0)))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
+from itertools import pairwise
 
 _ENTRY = struct.Struct(">qi")
 ENTRY_SIZE = _ENTRY.size
@@ -30,18 +31,18 @@ class TimeIndex:
 
     @property
     def is_full(self) -> bool:
-        """Whether only the slot is left that is kept for the last entry of a finished segment."""
+        """Whether only the slot for the last entry of a finished segment is left."""
         return len(self._timestamps) >= self._entries_max - 1
 
     @property
     def last(self) -> tuple[int, int]:
-        """Timestamp and offset of the last entry; none is (NO_TIMESTAMP, base offset)."""
+        """Timestamp and offset of the last entry; (NO_TIMESTAMP, base offset) without one."""
         if not self._timestamps:
             return NO_TIMESTAMP, self.base_offset
         return self._timestamps[-1], self._offsets[-1]
 
     def add(self, *, timestamp: int, offset: int, is_last: bool = False) -> None:
-        """Note the highest timestamp so far, if it is higher than the last one noted.
+        """Add the highest timestamp so far, if it is higher than that of the last entry.
 
         `is_last` marks the entry that closes a segment, which may take the reserved slot.
         """
@@ -51,8 +52,18 @@ class TimeIndex:
             self._timestamps.append(timestamp)
             self._offsets.append(offset)
 
+    def load(self, data: bytes) -> bool:
+        """Load the entries of a file; without complete and increasing entries there are none."""
+        is_whole = len(data) % ENTRY_SIZE == 0
+        entries = list(_ENTRY.iter_unpack(data)) if is_whole else []
+        if not all(a < c and b <= d for (a, b), (c, d) in pairwise([(NO_TIMESTAMP, 0), *entries])):
+            is_whole, entries = False, []
+        self._timestamps = array("q", (timestamp for timestamp, _ in entries))
+        self._offsets = array("q", (self.base_offset + offset for _, offset in entries))
+        return is_whole
+
     def truncate_to(self, offset: int) -> None:
-        """Forget every entry for `offset` or above."""
+        """Remove every entry for `offset` or above."""
         keep = bisect_left(self._offsets, offset)
         del self._timestamps[keep:]
         del self._offsets[keep:]

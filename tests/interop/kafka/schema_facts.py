@@ -112,7 +112,9 @@ def _defaults(spec: MessageSpec, struct: StructSpec) -> Facts:
         kind = field.type
         shape = ""
         if kind.is_array:
-            is_keyed = kind.is_struct and spec.struct(kind.name).has_map_key
+            is_keyed = kind.is_struct and any(
+                one.is_map_key for one in spec.struct(kind.name).fields
+            )
             shape = "keyed list" if is_keyed else "list"
         default: Any = field.default
         if field.has_null_default or kind.name == "records":

@@ -1,5 +1,6 @@
 """A real Kafka node for the tests to compare with."""
 
+import os
 import secrets
 import socket
 import subprocess
@@ -8,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +29,20 @@ class DidNotStartError(Exception):
     """The node ended, or hung, before it served; the text holds what it logged last."""
 
 
+@cache
+def _ports_left() -> list[int]:
+    """Return the ports that this process may still give out, in a random order.
+
+    Test processes that run side by side share them out, and none is given out twice: a node binds
+    its port a while after it was chosen.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    ports = list(LISTENING_PORTS[worker::count])
+    secrets.SystemRandom().shuffle(ports)
+    return ports
+
+
 def free_ports(count: int) -> list[int]:
     """Return ports of the loopback address that nobody listens on now.
 
@@ -35,11 +51,10 @@ def free_ports(count: int) -> list[int]:
     """
     found: list[int] = []
     while len(found) < count:
-        port = LISTENING_PORTS[secrets.randbelow(len(LISTENING_PORTS))]
+        port = _ports_left().pop()
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            if port not in found:
-                found.append(port)
+            found.append(port)
     return found
 
 

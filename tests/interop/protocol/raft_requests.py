@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.interop.protocol.requests import Fields
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID, ZERO_UUID
 
 TOPIC = "__cluster_metadata"
@@ -39,19 +40,19 @@ class Quorum:
 def requests_for(quorum: Quorum) -> dict[int, Sequence[Fields]]:
     """Return the requests by API key."""
     return {
-        1: [each for fetch in _fetches(quorum) for each in _named_both_ways(fetch)],
-        52: list(_votes(quorum)),
-        53: list(_begins(quorum)),
-        54: list(_ends(quorum)),
-        55: [
+        ApiKey.FETCH: [each for fetch in _fetches(quorum) for each in _named_both_ways(fetch)],
+        ApiKey.VOTE: list(_votes(quorum)),
+        ApiKey.BEGIN_QUORUM_EPOCH: list(_begins(quorum)),
+        ApiKey.END_QUORUM_EPOCH: list(_ends(quorum)),
+        ApiKey.DESCRIBE_QUORUM: [
             _of_topic({"partition_index": 0}),
             _of_topic({"partition_index": 1}),
             _of_topic({"partition_index": 0}, topic="orders"),
         ],
-        59: list(_snapshot_parts(quorum)),
-        80: list(_additions(quorum)),
-        81: list(_removals(quorum)),
-        82: list(_updates(quorum)),
+        ApiKey.FETCH_SNAPSHOT: list(_snapshot_parts(quorum)),
+        ApiKey.ADD_RAFT_VOTER: list(_additions(quorum)),
+        ApiKey.REMOVE_RAFT_VOTER: list(_removals(quorum)),
+        ApiKey.UPDATE_RAFT_VOTER: list(_updates(quorum)),
     }
 
 

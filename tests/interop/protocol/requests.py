@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from kvorum.wire.api_keys import ApiKey
+
 # The edge of JSON: values of fields, nested as the schema nests them.
 Fields: TypeAlias = Mapping[str, Any]
 
 _TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP, _UNKNOWN = 2, 4, 8, 16, 32, 99
+KNOWN_USER = "known"
+"""A user that has SCRAM credentials on both nodes."""
 _NO_SUCH = {"name": "nowhere"}
 
 
@@ -68,8 +72,10 @@ _ACL_FILTER = {
 
 REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
     {
-        2: [_offsets_at(timestamp) for timestamp in (-1, -2, -3, -4, -5, -9, 100)],
-        3: [
+        ApiKey.LIST_OFFSETS: [
+            _offsets_at(timestamp) for timestamp in (-1, -2, -3, -4, -5, -9, 100)
+        ],
+        ApiKey.METADATA: [
             {"topics": []},
             {"topics": None},
             {
@@ -78,12 +84,12 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
             },
             {"topics": [{"name": "orders"}], "include_topic_authorized_operations": True},
         ],
-        18: [
+        ApiKey.API_VERSIONS: [
             {"client_software_name": "raw", "client_software_version": "1"},
             {"client_software_name": "-raw-", "client_software_version": "1"},
             {},
         ],
-        19: [
+        ApiKey.CREATE_TOPICS: [
             {},
             {
                 "topics": [
@@ -97,14 +103,14 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 "validate_only": True,
             },
         ],
-        20: [
+        ApiKey.DELETE_TOPICS: [
             {"topic_names": ["nowhere"], "timeout_ms": 5000},
             {"topics": [_NO_SUCH, {"topic_id": bytes(15) + b"\x07"}], "timeout_ms": 5000},
         ],
-        29: [_ACL_FILTER],
-        30: [{}, {"creations": [_ACL]}],
-        31: [{}, {"filters": [_ACL_FILTER]}],
-        32: [
+        ApiKey.DESCRIBE_ACLS: [_ACL_FILTER],
+        ApiKey.CREATE_ACLS: [{}, {"creations": [_ACL]}],
+        ApiKey.DELETE_ACLS: [{}, {"filters": [_ACL_FILTER]}],
+        ApiKey.DESCRIBE_CONFIGS: [
             {},
             _describe_configs((_TOPIC, "orders"), synonyms=True),
             _describe_configs((_TOPIC, "nowhere"), (_TOPIC, "b c")),
@@ -112,7 +118,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
             _describe_configs((_CLIENT_METRICS, ""), (_GROUP, ""), (_CLIENT_METRICS, "a")),
             _describe_configs((_UNKNOWN, "")),
         ],
-        33: [
+        ApiKey.ALTER_CONFIGS: [
             {},
             {
                 "resources": [
@@ -123,7 +129,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 ]
             },
         ],
-        37: [
+        ApiKey.CREATE_PARTITIONS: [
             {},
             {
                 "topics": [
@@ -133,7 +139,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 "timeout_ms": 5000,
             },
         ],
-        43: [
+        ApiKey.ELECT_LEADERS: [
             {"topic_partitions": []},
             {
                 "topic_partitions": [
@@ -142,7 +148,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 ]
             },
         ],
-        44: [
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: [
             {},
             {
                 "resources": [
@@ -157,7 +163,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 ]
             },
         ],
-        45: [
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: [
             {},
             {
                 "topics": [
@@ -167,12 +173,12 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 ]
             },
         ],
-        46: [
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: [
             {"topics": None},
             {"topics": [{"name": "orders", "partition_indexes": [0]}]},
             {"topics": [{"name": "nowhere", "partition_indexes": [0]}]},
         ],
-        48: [
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: [
             {},
             _quota("user", 0, "u"),
             _quota("", 0, "u"),
@@ -180,7 +186,7 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
             _quota("user", 9, None),
             _quota("user", 1, "x"),
         ],
-        49: [
+        ApiKey.ALTER_CLIENT_QUOTAS: [
             {},
             {
                 "entries": [
@@ -191,33 +197,38 @@ REQUESTS: Mapping[int, Sequence[Fields]] = MappingProxyType(
                 ]
             },
         ],
-        50: [
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: [
             {"users": None},
             {"users": [{"name": "a"}]},
             {"users": [{"name": "a"}, {"name": "a"}]},
+            {"users": [{"name": KNOWN_USER}, {"name": "a"}]},
         ],
-        51: [{}, {"deletions": [{"name": "u", "mechanism": 1}]}],
-        55: [
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: [{}, {"deletions": [{"name": "u", "mechanism": 1}]}],
+        ApiKey.DESCRIBE_QUORUM: [
             {},
             {"topics": [{"topic_name": "orders", "partitions": [{"partition_index": 0}]}]},
         ],
-        57: [
+        ApiKey.UPDATE_FEATURES: [
             {},
             _feature("metadata.version", 7, 1),
             _feature("no.such", 1, 1),
             _feature("kraft.version", 0, 2),
             _feature("metadata.version", 30, 1),
         ],
-        60: [
+        ApiKey.DESCRIBE_CLUSTER: [
             {},
             {"endpoint_type": 2},
             {"endpoint_type": 7},
             {"include_cluster_authorized_operations": True},
             {"include_fenced_brokers": True},
         ],
-        64: [{"broker_id": 77}],
-        74: [{}, {"resource_types": [_TOPIC, _BROKER]}, {"resource_types": [_UNKNOWN]}],
-        75: [
+        ApiKey.UNREGISTER_BROKER: [{"broker_id": 77}],
+        ApiKey.LIST_CONFIG_RESOURCES: [
+            {},
+            {"resource_types": [_TOPIC, _BROKER]},
+            {"resource_types": [_UNKNOWN]},
+        ],
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: [
             {},
             {"topics": [{"name": "orders"}, _NO_SUCH, {"name": "b c"}]},
             {"topics": [{"name": "orders"}], "response_partition_limit": 1},

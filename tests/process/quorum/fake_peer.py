@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import (
@@ -17,7 +18,15 @@ from kvorum.wire.messages.api_versions import (
 )
 from kvorum.wire.primitives import Message
 
-QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59)
+QUORUM_KEYS = (
+    ApiKey.FETCH,
+    ApiKey.API_VERSIONS,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+)
 PATIENCE_S = 30
 _SIZE = struct.Struct(">i")
 

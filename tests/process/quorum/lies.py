@@ -7,6 +7,7 @@ from typing import Final
 from tests.process.quorum.fake_peer import QUORUM_KEYS, Spoil, versions_of
 from tests.process.quorum.spoiling import Spoilt
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
 from kvorum.wire.records import build_data_batch
@@ -251,5 +252,7 @@ VERSIONS: Final = {
     "future": _versions(99, 120),
     "the wrong way round": _versions(5, 1),
     "negative": _versions(-5, -1),
-    "no fetch": versions_of(18, 52, 53, 54),
+    "no fetch": versions_of(
+        ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH
+    ),
 }

@@ -17,6 +17,7 @@ from tests.process.test_garbage import CUT_OFF
 from tests.random_messages import random_message
 from tests.unit.node.raw_client import RawClient
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, with_size
@@ -26,7 +27,17 @@ from kvorum.wire.primitives import Message
 
 # Epochs are 32 bits: the highest is left for an election, so the one before is the last to enter.
 LAST_EPOCH: Final = 2**31 - 1
-QUORUM_KEYS: Final = (1, 52, 53, 54, 55, 59, 80, 81, 82)
+QUORUM_KEYS: Final = (
+    ApiKey.FETCH,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
 RANDOM_REQUESTS: Final = 3000
 NOWHERE: Final = BeginQuorumEpochRequest.LeaderEndpoint("CONTROLLER", "127.0.0.1", 1)

@@ -10,8 +10,12 @@ from tests.properties.partitions.space import TOPIC, Space, World
 from tests.unit.controller.cluster import CLUSTER_ID
 
 from kvorum.controller import broker_changes
-from kvorum.controller.periodic import elect_preferred_leaders, elect_unclean_leaders
+from kvorum.controller.periodic_tasks import (
+    maybe_balance_partition_leaders,
+    maybe_elect_unclean_leaders,
+)
 from kvorum.controller.requests import handle
+from kvorum.controller.result import at_once, records_of
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import ELR_VERSION_FEATURE
@@ -105,13 +109,19 @@ def ask(world: World, request: Message) -> tuple[RecordAndVersion, ...]:
 def _broker_steps(space: Space, world: World, broker: BrokerRegistration) -> Iterator[Step]:
     rules, name = world.rules, broker.id
     if not broker.is_fenced:
-        yield Step(f"{name} is fenced", tuple(broker_changes.fence_broker(rules, broker)))
+        yield Step(
+            f"{name} is fenced",
+            tuple(records_of(broker_changes.handle_broker_fenced(rules, broker))),
+        )
         if space.has_shutdowns:
-            shutdown = tuple(broker_changes.begin_controlled_shutdown(rules, broker))
+            shutdown = tuple(records_of(broker_changes.shutting_down(rules, broker)))
             yield Step(f"{name} is to shut down", shutdown)
     elif not broker.is_in_controlled_shutdown:
         # An incarnation that was told to shut down never asks to be unfenced.
-        yield Step(f"{name} is unfenced", tuple(broker_changes.unfence_broker(rules, broker)))
+        yield Step(
+            f"{name} is unfenced",
+            tuple(records_of(broker_changes.handle_broker_unfenced(rules, broker))),
+        )
     if space.has_unregistering:
         unregistered = tuple(broker_changes.unregister_broker(rules, broker))
         yield Step(f"{name} is unregistered", unregistered)
@@ -123,8 +133,8 @@ def _directory_steps(world: World, broker: BrokerRegistration) -> Iterator[Step]
     for directory in broker.directories:
         if len(broker.directories) > 1:
             # A broker whose last directory fails stops instead of telling of it.
-            failed = broker_changes.take_directories_offline(world.rules, broker, [directory])
-            yield Step(f"{broker.id} lost directory {directory[0]:x}", tuple(failed))
+            failed = broker_changes.handle_directories_offline(world.rules, broker, [directory])
+            yield Step(f"{broker.id} lost directory {directory[0]:x}", tuple(records_of(failed)))
     if broker.id not in world.partition.replicas:
         return
     for directory in (bytes([0xD0 + number, *bytes(14), broker.id]) for number in range(2)):
@@ -219,9 +229,11 @@ def _elections(world: World) -> Iterator[Step]:
     unclean = ask(world, ElectLeadersRequest(UNCLEAN, wanted))
     yield Step("unclean election", unclean, may_be_unclean=True)
     context = world.context(0)
-    yield Step("leaders are balanced", elect_preferred_leaders(world.image, context).records)
+    balanced = at_once(maybe_balance_partition_leaders(world.image, context))
+    yield Step("leaders are balanced", balanced.records)
     # No leave is given here: it must look at the topic's own setting.
-    yield Step("periodic unclean election", elect_unclean_leaders(world.image, context).records)
+    elected = at_once(maybe_elect_unclean_leaders(world.image, context))
+    yield Step("periodic unclean election", elected.records)
 
 
 def _reassignments(space: Space, world: World) -> Iterator[Step]:

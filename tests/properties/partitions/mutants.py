@@ -14,17 +14,12 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.properties.partitions.space import Space
 
-from kvorum.controller import (
-    alter_partition,
-    broker_changes,
-    broker_registration,
-    cluster_rules,
-    election,
-    partition_change,
-    reassignment,
-)
+from kvorum.controller import broker_changes, cluster_rules, election
+from kvorum.controller import partition_change_builder as partition_change
+from kvorum.controller import partition_reassignment as reassignment
+from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.controller.election import Candidates, Elected, Election
-from kvorum.controller.partition_change import PartitionChange
+from kvorum.controller.partition_change_builder import PartitionChangeBuilder
 from kvorum.metadata import image_records, topics_image
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.metadata_version import MetadataVersion
@@ -98,38 +93,38 @@ def _complete_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partition_change, "complete_reassignment", at_once)
 
 
-def _nothing(self: PartitionChange) -> None:
+def _nothing(self: PartitionChangeBuilder) -> None:
     """Leave a step of the change out."""
 
 
 def _leave_out(step: str) -> Callable[[pytest.MonkeyPatch], None]:
-    return lambda patch: patch.setattr(PartitionChange, step, _nothing)
+    return lambda patch: patch.setattr(PartitionChangeBuilder, step, _nothing)
 
 
 def _take_isr_as_elr(patch: pytest.MonkeyPatch) -> None:
-    def with_isr(self: PartitionChange) -> None:
+    def with_isr(self: PartitionChangeBuilder) -> None:
         self._elr = tuple(sorted({*self._partition.elr, *self._partition.isr}))
 
-    patch.setattr(PartitionChange, "_find_eligible_leaders", with_isr)
+    patch.setattr(PartitionChangeBuilder, "_find_eligible_leaders", with_isr)
 
 
 def _keep_elr(patch: pytest.MonkeyPatch) -> None:
-    find = PartitionChange._find_eligible_leaders
+    find = PartitionChangeBuilder._find_eligible_leaders
 
-    def never_less(self: PartitionChange) -> None:
+    def never_less(self: PartitionChangeBuilder) -> None:
         find(self)
         kept = {*self._elr, *self._partition.elr} - set(self.isr)
         self._elr = tuple(sorted(kept - set(self.unclean_shutdown_replicas)))
 
-    patch.setattr(PartitionChange, "_find_eligible_leaders", never_less)
+    patch.setattr(PartitionChangeBuilder, "_find_eligible_leaders", never_less)
 
 
 def _empty_isr(patch: pytest.MonkeyPatch) -> None:
-    def whatever(self: PartitionChange) -> None:
+    def whatever(self: PartitionChangeBuilder) -> None:
         if self._record.isr is None and self.isr != self._partition.isr:
             self._record.isr = list(self.isr)
 
-    patch.setattr(PartitionChange, "_set_isr", whatever)
+    patch.setattr(PartitionChangeBuilder, "_set_isr", whatever)
 
 
 def _write_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -181,21 +176,21 @@ def _believe_everyone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _recover_nobody(patch: pytest.MonkeyPatch) -> None:
-    elect = PartitionChange._elect
+    elect = PartitionChangeBuilder._elect
 
-    def without_recovery(self: PartitionChange) -> None:
+    def without_recovery(self: PartitionChangeBuilder) -> None:
         elect(self)
         self._record.leader_recovery_state = -1
 
-    patch.setattr(PartitionChange, "_elect", without_recovery)
+    patch.setattr(PartitionChangeBuilder, "_elect", without_recovery)
 
 
 def _keep_last_known(patch: pytest.MonkeyPatch) -> None:
-    def only_set(self: PartitionChange) -> None:
+    def only_set(self: PartitionChangeBuilder) -> None:
         if self._record.leader == NO_LEADER and not self._partition.last_known_elr:
             self._record.last_known_elr = [self._partition.leader]
 
-    patch.setattr(PartitionChange, "_set_last_known_leader", only_set)
+    patch.setattr(PartitionChangeBuilder, "_set_last_known_leader", only_set)
 
 
 def _only_mark(patch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, directory_of
 
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.sessions import BrokerSessions
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import ELR_VERSION_FEATURE
 from kvorum.metadata.image import MetadataImage
@@ -72,11 +72,11 @@ class World(NamedTuple):
     def rules(self) -> ClusterRules:
         return ClusterRules(self.image, SETTINGS)
 
-    def context(self, api_version: int) -> ControllerContext:
+    def context(self, api_version: int) -> ControllerRequestContext:
         """What a request is told; no broker was heard of, so that any may register anew."""
-        return ControllerContext(
+        return ControllerRequestContext(
             settings=SETTINGS,
-            sessions=BrokerSessions(SETTINGS.session_timeout_ms),
+            sessions=BrokerHeartbeatManager(SETTINGS.session_timeout_ms),
             random=Random(0),
             now_ms=0.0,
             next_offset=self.next_offset,

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
+from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.alter_configs import (
     reassemble_incremental,
     reassemble_legacy,
     screen_incremental,
     screen_legacy,
 )
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.golden_data import read_json_lines
 
+from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_configs import describe_configs
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
+from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_cluster import describe_cluster
 from kvorum.broker.views.describe_topic_partitions import describe_topic_partitions
 from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.broker.views.metadata import metadata
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -191,7 +191,8 @@ def test_aborted_transactions_of_a_version_to_come_are_one_line(
     assert printed.stdout.splitlines()[1:] == [
         "version: 0 producerId: 9 firstOffset: 1 lastOffset: 2 lastStableOffset: 3"
     ]
-    assert printed.stderr == f"{index}: an aborted transaction of version 1, 0 is known\n"
+    problem = "unknown version 1 of an aborted transaction (only 0 is known)"
+    assert printed.stderr == f"{index}: {problem}\n"
 
 
 def test_what_is_cut_off_is_counted_whatever_it_is(

@@ -10,7 +10,8 @@ from typing import Self
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.settings import AdminSettings
-from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.address import Address
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import message_class, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
@@ -24,7 +25,6 @@ from kvorum.wire.primitives import Message
 Answer = Callable[[Message], Message | None]
 """None hangs up; SILENCE leaves the client waiting."""
 SILENCE = MetadataResponse(cluster_id="to be left unsaid")
-API_VERSIONS = 18
 HOST = "127.0.0.1"
 
 
@@ -67,7 +67,7 @@ class FakeNode:
     ) -> AdminSettings:
         """Return settings of a client that knows this node only."""
         return AdminSettings(
-            addresses=(HostPort(HOST, self.port),),
+            addresses=(Address(HOST, self.port),),
             asks_controllers=asks_controllers,
             api_timeout_ms=api_timeout_ms,
             request_timeout_ms=request_timeout_ms,
@@ -98,7 +98,7 @@ class FakeNode:
         key, version = header.request_api_key, header.request_api_version
         request = request_class(key).decode(body, version)
         answer: Message | None = self._versions()
-        if key != API_VERSIONS:
+        if key != ApiKey.API_VERSIONS:
             self.asked.append(request)
             answer = self._answers[request.NAME.removesuffix("Request")](request)
         if answer is None:

@@ -21,7 +21,7 @@ from kvorum.cli.admin.quorum_calls import (
     remove_voter_call,
 )
 from kvorum.cli.admin.settings import AdminSettings
-from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.address import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterResponse
@@ -136,7 +136,7 @@ async def test_the_first_try_to_reach_each_node_is_told_of() -> None:
     warnings: list[str] = []
     async with FakeNode(DescribeQuorum=in_turn(described())) as node:
         settings = node.settings(api_timeout_ms=100)
-        nobody = HostPort("127.0.0.1", port)
+        nobody = Address("127.0.0.1", port)
         with pytest.raises(CallFailedError, match="Timed out waiting for a node assignment"):
             await describe(replace(settings, addresses=(nobody,)), warnings)
     assert warnings == [

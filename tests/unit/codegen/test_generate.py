@@ -91,6 +91,16 @@ def test_request_and_response_share_a_module(tmp_path: Path) -> None:
     assert '7, "Ping", "ping"' in found[Path("api_table.py")]
 
 
+def test_each_api_has_a_named_key(tmp_path: Path) -> None:
+    later = schema(name="PingPongRequest", type="request", apiKey=9, listeners=["broker"])
+    first = schema(name="RaftPingRequest", type="request", apiKey=7, listeners=["broker"])
+    gone = schema(name="GoneRequest", type="request", apiKey=4, validVersions="none")
+    found = generated_files(write_folder(tmp_path / "schemas", later, first, gone))
+    text = found[Path("api_keys.py")]
+    assert text.endswith("    RAFT_PING = 7\n    PING_PONG = 9\n")
+    assert "GONE" not in text
+
+
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CodegenError, match="has no schema files"):
         generated_files(tmp_path)

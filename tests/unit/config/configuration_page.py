@@ -32,7 +32,8 @@ This page is written from the tables in `kvorum.metadata.config_definitions` by
 
 ## What differs from Kafka
 
-- Only PLAINTEXT listeners are served: a listener mapped to SSL or SASL is refused at start-up.
+- Only PLAINTEXT is spoken: a listener mapped to SSL or SASL is refused at start-up, and so is such
+  a controller listener in the file of a broker, which would connect to it.
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
   classes, described in `kvorum.controller.policies`. Other class names are taken as text.

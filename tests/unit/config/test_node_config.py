@@ -94,6 +94,38 @@ def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() 
     assert config.listeners.controllers[0].protocol is SecurityProtocol.SSL
 
 
+BROKER = {
+    "process.roles": "broker",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://:9092",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "b:9093",
+    "log.dirs": "data",
+}
+
+
+def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> None:
+    properties = BROKER | {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+    }
+    with pytest.raises(ConfigError, match="listener CONTROLLER, which uses SASL_PLAINTEXT, but"):
+        NodeConfig.from_properties(properties)
+    assert NodeConfig.from_properties(properties, must_be_servable=False).node_id == 1
+
+
+@pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
+def test_every_key_of_sasl_and_tls_is_named_as_one_that_nobody_acts_on(
+    properties: dict[str, str],
+) -> None:
+    keys = {name for name in BROKER_CONFIGS if name.startswith(("sasl.", "ssl."))}
+    assert "sasl.mechanism.controller.protocol" in keys
+    values = {name: BROKER_CONFIGS[name].default for name in keys}
+    given = {name: value for name, value in values.items() if value is not None}
+    config = NodeConfig.from_properties(properties | given)
+    assert config.known_but_unused == tuple(sorted(given))
+
+
 REFUSALS = {
     "listeners": (
         "PLAINTEXT:9092",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kvorum.metadata.access import AuthorizerRules
 from kvorum.metadata.delegation_tokens import TokenSettings
+from kvorum.metadata.standard_authorizer import AuthorizerRules
 from kvorum.node.config import ConfigError, NodeConfig, SecuritySettings
 
 BOTH = {

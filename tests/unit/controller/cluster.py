@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
 
-from kvorum.controller.activation import activation_records
+from kvorum.controller.activation_records_generator import activation_records
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult
-from kvorum.controller.sessions import BrokerSessions
-from kvorum.controller.settings import ControllerContext, ControllerSettings
+from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels, supported_features
 from kvorum.metadata.image import MetadataImage
@@ -53,10 +53,12 @@ class ControllerUnderTest:
     last_records: tuple[RecordAndVersion, ...] = ()
 
     def __post_init__(self) -> None:
-        self.sessions = BrokerSessions(self.settings.session_timeout_ms)
+        self.sessions = BrokerHeartbeatManager(self.settings.session_timeout_ms)
 
-    def context(self, api_version: int = 0, *, is_forwarded: bool = False) -> ControllerContext:
-        return ControllerContext(
+    def context(
+        self, api_version: int = 0, *, is_forwarded: bool = False
+    ) -> ControllerRequestContext:
+        return ControllerRequestContext(
             settings=self.settings,
             sessions=self.sessions,
             random=self.random,

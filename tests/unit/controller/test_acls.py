@@ -7,13 +7,17 @@ from dataclasses import replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.controller.acls import create_acls, delete_acls
-from kvorum.controller.requests import handle
-from kvorum.controller.settings import ControllerContext
-from kvorum.metadata.access import Access, AuthorizerRules
+from kvorum.controller.acls import admit_with_authorizer
+from kvorum.controller.api import Requester
+from kvorum.controller.apis.create_acls import create_acls
+from kvorum.controller.apis.delete_acls import delete_acls
+from kvorum.controller.requests import controller_api, handle
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.principal import ANONYMOUS
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_acls import (
@@ -39,7 +43,7 @@ def controller() -> ControllerUnderTest:
     return started_cluster(brokers=1)
 
 
-def restricted(controller: ControllerUnderTest) -> ControllerContext:
+def restricted(controller: ControllerUnderTest) -> ControllerRequestContext:
     """The context of a request to a controller with an authorizer."""
     return replace(controller.context(3), access=Access(AuthorizerRules(), controller.image.acls))
 
@@ -170,14 +174,20 @@ def test_too_many_entries_at_once_are_refused(controller: ControllerUnderTest) -
     assert caught.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_without_an_authorizer_there_are_none(controller: ControllerUnderTest) -> None:
-    created = controller.ask(CreateAclsRequest(creations=[creation()]))
-    assert isinstance(created, CreateAclsResponse)
-    removed = controller.ask(DeleteAclsRequest(filters=[any_filter()]))
-    assert isinstance(removed, DeleteAclsResponse)
-    refused = [(one.error_code, one.error_message) for one in created.results]
-    refused += [(one.error_code, one.error_message) for one in removed.filter_results]
-    assert refused == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
+def test_without_an_authorizer_there_are_none() -> None:
+    for request in (CreateAclsRequest(), DeleteAclsRequest()):
+        assert controller_api(request).admit is admit_with_authorizer
+    with pytest.raises(RequestError) as caught:
+        admit_with_authorizer(CreateAclsRequest(), requester(UNRESTRICTED))
+    assert caught.value.code == ErrorCode.SECURITY_DISABLED
+    assert caught.value.message == "No Authorizer is configured."
+    admit_with_authorizer(
+        CreateAclsRequest(), requester(Access(AuthorizerRules(), None, ANONYMOUS))
+    )
+
+
+def requester(access: Access) -> Requester:
+    return Requester(principal=ANONYMOUS, access=access, api_version=3, may_ask_about_tokens=False)
 
 
 def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> None:

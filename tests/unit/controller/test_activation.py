@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, with_static_configs
 
-from kvorum.controller.activation import activation_records
+from kvorum.controller.activation_records_generator import activation_records
 from kvorum.metadata.bootstrap import BootstrapMetadata, bootstrap_from_features
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features import default_feature_levels

@@ -12,7 +12,8 @@ from tests.unit.controller.cluster import (
     started_cluster,
 )
 
-from kvorum.controller.periodic import fence_stale_broker, no_op
+from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
+from kvorum.controller.result import at_once
 from kvorum.metadata import directory_ids
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
@@ -239,15 +240,15 @@ def test_fencing_moves_leaders_before_it_marks_the_broker() -> None:
 def test_a_silent_broker_is_fenced_and_the_second_time_nothing_is_left() -> None:
     controller = started_cluster(brokers=2)
     controller.now_ms = 9_000
-    assert not fence_stale_broker(controller.image, controller.context()).response
+    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
     controller.heartbeat(2)
     controller.now_ms = 9_001
-    result = fence_stale_broker(controller.image, controller.context())
+    result = at_once(maybe_fence_stale_broker(controller.image, controller.context()))
     controller.run(result)
     epoch = controller.image.cluster.brokers[1].epoch
     assert result.response
     assert messages(controller) == [change(1, epoch, fenced=1)]
-    assert not fence_stale_broker(controller.image, controller.context()).response
+    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
     assert not controller.image.cluster.brokers[2].is_fenced
 
 
@@ -257,11 +258,11 @@ def test_a_new_controller_gives_everybody_a_session() -> None:
     controller.sessions.__init__(9_000)  # type: ignore[misc]  # what a failover leaves: nothing
     controller.sessions.start(controller.image.cluster, now_ms=100_000)
     controller.now_ms = 109_001
-    result = fence_stale_broker(controller.image, controller.context())
+    result = at_once(maybe_fence_stale_broker(controller.image, controller.context()))
     assert [m for m, _ in result.records if isinstance(m, BrokerRegistrationChangeRecord)] == [
         change(1, controller.image.cluster.brokers[1].epoch, fenced=1)
     ]
-    assert not fence_stale_broker(controller.image, controller.context()).response
+    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
 
 
 def test_a_broker_without_leaderships_stops_at_once() -> None:

@@ -9,21 +9,19 @@ from dataclasses import replace
 import pytest
 from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, started_cluster
 
-from kvorum.broker.views.describe_delegation_tokens import describe_delegation_tokens
-from kvorum.broker.views.view import BrokerView
-from kvorum.controller.delegation_tokens import (
-    create_delegation_token,
-    expire_delegation_token,
-    expire_tokens,
-    renew_delegation_token,
-)
-from kvorum.controller.settings import ControllerContext
-from kvorum.metadata.access import Access, AuthorizerRules
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.views.describe_delegation_token import describe_delegation_token
+from kvorum.controller.apis.create_delegation_token import create_delegation_token
+from kvorum.controller.apis.expire_delegation_token import expire_delegation_token
+from kvorum.controller.apis.renew_delegation_token import renew_delegation_token
+from kvorum.controller.delegation_tokens import expire_tokens
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AclsImage, replay_access_control_entry
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.principal import Principal
+from kvorum.metadata.standard_authorizer import Access, AuthorizerRules
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_delegation_token import (
@@ -65,7 +63,7 @@ def asked_by(
     *,
     after_ms: int = 0,
     api_version: int = 3,
-) -> ControllerContext:
+) -> ControllerRequestContext:
     """The context of a request of `principal`."""
     context = controller.context(api_version)
     return replace(context, principal=principal, wall_clock_ms=NOW_MS + after_ms)
@@ -261,6 +259,8 @@ def described(
         random=controller.random,
         api_version=3,
         access=Access(AuthorizerRules(), acls, principal),
+        token_settings=SECRETS.settings,
+        may_ask_about_tokens=True,
     )
     named = None
     if owners is not None:
@@ -269,7 +269,7 @@ def described(
             for owner in owners
         ]
     request = DescribeDelegationTokenRequest(owners=named)
-    response = describe_delegation_tokens(controller.image, request, view, SECRETS)
+    response = describe_delegation_token(controller.image, request, view)
     assert response.error_code == 0
     assert all(token.hmac == SECRETS.of(token.token_id) for token in response.tokens)
     return sorted(token.principal_name for token in response.tokens)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.controller.update_features import update_features
+from kvorum.controller.apis.update_features import update_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.leaderships import (
+from kvorum.controller.leader_and_isr_updates import (
     SEARCHED_PER_PIECE,
     PartitionOfTopic,
     Search,
@@ -105,7 +105,8 @@ def names_of(search: Search) -> Found:
 def scanned(image: MetadataImage, matches: Matches) -> Found:
     return [
         (topic.name, index)
-        for topic, index, partition in image.topics.all_partitions()
+        for topic in image.topics.sorted_topics()
+        for index, partition in topic.partitions.in_order()
         if matches(partition)
     ]
 
@@ -137,7 +138,11 @@ def test_deciding_once_for_partitions_alike_is_deciding_for_each(
 ) -> None:
     image = cluster(Random(seed))
     rules = ClusterRules(image, SETTINGS)
-    everything = [(topic, index) for topic, index, _ in image.topics.all_partitions()]
+    everything = [
+        (topic, index)
+        for topic in image.topics.sorted_topics()
+        for index, _ in topic.partitions.in_order()
+    ]
 
     def changes(partitions: list[PartitionOfTopic]) -> list[RecordAndVersion]:
         match role:

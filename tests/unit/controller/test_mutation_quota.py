@@ -8,7 +8,7 @@ import pytest
 from immutables import Map
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.controller.mutation_quota import (
+from kvorum.controller.controller_mutation_quota import (
     CONTROLLER_MUTATION_RATE,
     BucketKey,
     MutationLimits,

@@ -8,8 +8,8 @@ from itertools import chain, combinations, permutations
 import pytest
 
 from kvorum.controller.election import Candidates, Elected, Election, elect_leader
-from kvorum.controller.partition_change import PartitionChange, PartitionRules
-from kvorum.controller.reassignment import (
+from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
+from kvorum.controller.partition_reassignment import (
     CompletedReassignment,
     Reassignment,
     complete_reassignment,
@@ -57,7 +57,7 @@ class Case:
 
 
 def record_of(case: Case) -> PartitionChangeRecord | None:
-    change = PartitionChange(
+    change = PartitionChangeBuilder(
         case.before,
         topic_id=TOPIC_ID,
         index=0,

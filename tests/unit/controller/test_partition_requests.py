@@ -11,7 +11,11 @@ from tests.unit.controller.cluster import (
     started_cluster,
 )
 
-from kvorum.controller.periodic import elect_preferred_leaders, elect_unclean_leaders
+from kvorum.controller.periodic_tasks import (
+    maybe_balance_partition_leaders,
+    maybe_elect_unclean_leaders,
+)
+from kvorum.controller.result import at_once
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import (
@@ -455,19 +459,24 @@ def test_preferred_leaders_get_back_what_is_theirs(controller: ControllerUnderTe
     controller.heartbeat(1)
     alter_isr(controller, 2, [1, 2, 3])
     assert partition(controller).leader == 2
-    result = elect_preferred_leaders(controller.image, controller.context())
+    result = at_once(maybe_balance_partition_leaders(controller.image, controller.context()))
     controller.run(result)
     assert result.response is False
     assert partition(controller).leader == 1
     controller.settings = replace(controller.settings, elections_per_run_max=0)
-    assert elect_preferred_leaders(controller.image, controller.context()).response is True
+    assert (
+        at_once(maybe_balance_partition_leaders(controller.image, controller.context())).response
+        is True
+    )
 
 
 def test_unclean_leaders_only_where_the_topic_allows_it(controller: ControllerUnderTest) -> None:
     for broker_id in (3, 2, 1):
         controller.heartbeat(broker_id, want_fence=True)
     controller.heartbeat(3)
-    assert elect_unclean_leaders(controller.image, controller.context()).records == ()
+    assert (
+        at_once(maybe_elect_unclean_leaders(controller.image, controller.context())).records == ()
+    )
     controller.commit(((ConfigRecord(2, "t", "unclean.leader.election.enable", "true"), 0),))
-    controller.run(elect_unclean_leaders(controller.image, controller.context()))
+    controller.run(at_once(maybe_elect_unclean_leaders(controller.image, controller.context())))
     assert partition(controller).leader == 3

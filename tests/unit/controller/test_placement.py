@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.controller.cluster import started_cluster
 
-from kvorum.controller.placement import UsableBroker, place_partitions, usable_brokers
+from kvorum.controller.striped_replica_placer import Racks, UsableBroker, usable_brokers
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -19,8 +19,8 @@ from kvorum.wire.messages.broker_registration_change_record import BrokerRegistr
 def place(
     brokers: list[UsableBroker], partitions: int, replicas: int, seed: int = 1
 ) -> list[list[int]]:
-    return place_partitions(
-        brokers, partition_count=partitions, replication_factor=replicas, random=Random(seed)
+    return Racks(brokers).place(
+        partition_count=partitions, replication_factor=replicas, random=Random(seed)
     )
 
 

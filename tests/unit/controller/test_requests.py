@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from tests.unit.controller.cluster import CLUSTER_ID, ControllerUnderTest, started_cluster
 
-from kvorum.controller.refusals import REFUSALS
-from kvorum.controller.requests import HANDLERS, error_response, handler_of
+from kvorum.controller.requests import controller_api, controller_apis
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
@@ -34,30 +34,59 @@ from kvorum.wire.messages.describe_cluster import (
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
+TIMEOUT = "timeout_ms"
+TIMED = {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+}
+"""Kafka's controller acts on the TimeoutMs of these alone."""
+STRICT_SINCE = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
+"""Which requests Kafka puts under the controller mutation quota, and when that became strict."""
+EVERY_API = pytest.mark.parametrize("key", list(controller_apis()), ids=lambda key: key.name)
 
-@pytest.mark.parametrize("key", list(HANDLERS), ids=lambda key: API_SPECS[key].name)
-def test_every_request_is_handled_and_can_be_refused_in_every_version(key: int) -> None:
-    request = request_class(key)()
+
+@EVERY_API
+def test_each_api_decides_on_its_own_messages(key: ApiKey) -> None:
+    api = controller_apis()[key]()
     assert "controller" in API_SPECS[key].listeners
-    assert annotations_of(handler_of(key)) == [
+    assert (api.request, api.response) == (request_class(key), response_class(key))
+    assert annotations_of(api.decide) == [
         "MetadataImage",
-        request.NAME,
-        "ControllerContext",
-        f"ControllerResult[{response_class(key).NAME}]",
+        api.request.NAME,
+        "ControllerRequestContext",
+        f"ControllerResult[{api.response.NAME}]",
     ]
-    for version in range(request.MIN_VERSION, request.MAX_VERSION + 1):
-        error = RequestError(ErrorCode.NOT_CONTROLLER)
-        response = error_response(request, error, api_version=version)
-        assert type(response) is response_class(key)
-        assert type(response).decode(response.encode(version), version) is not None
 
 
 def annotations_of(function: Callable[..., object]) -> list[str]:
     return [str(annotation) for annotation in function.__annotations__.values()]
 
 
-def test_what_can_be_refused_can_be_handled() -> None:
-    assert set(REFUSALS) == set(HANDLERS)
+@EVERY_API
+@pytest.mark.parametrize("timeout_ms", [-(2**31), -1, 0, 1])
+def test_no_time_is_too_little(key: ApiKey, timeout_ms: int) -> None:
+    api = controller_apis()[key]()
+    request = api.request()
+    if hasattr(request, TIMEOUT):
+        setattr(request, TIMEOUT, timeout_ms)
+    if key not in TIMED or timeout_ms > 0:
+        api.demand_time_left(request)
+        return
+    with pytest.raises(RequestError) as caught:
+        api.demand_time_left(request)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+
+
+def test_the_mutation_quota_is_strict_since_the_versions_of_kip_599() -> None:
+    found = {key: load().mutation_quota for key, load in controller_apis().items()}
+    assert {key: terms.strict_since for key, terms in found.items() if terms} == STRICT_SINCE
 
 
 def test_a_request_that_is_not_for_the_controller() -> None:
@@ -70,7 +99,7 @@ def test_a_refusal_names_every_topic() -> None:
     request = CreateTopicsRequest(
         topics=[CreateTopicsRequestCreatableTopic(name=name) for name in ("a", "b")]
     )
-    response = error_response(request, RequestError(ErrorCode.NOT_CONTROLLER), api_version=7)
+    response = controller_api(request).refuse(request, RequestError(ErrorCode.NOT_CONTROLLER), 7)
     assert isinstance(response, CreateTopicsResponse)
     assert [(t.name, t.error_code, t.error_message) for t in response.topics] == [
         ("a", 41, None),

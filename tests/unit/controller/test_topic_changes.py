@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.controller.create_partitions import model_partition
+from kvorum.controller.apis.create_partitions import model_partition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,

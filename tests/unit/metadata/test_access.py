@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvorum.metadata.access import UNRESTRICTED, Access, AuthorizerRules, host_text
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,
     AclOperation,
@@ -25,6 +24,7 @@ from kvorum.metadata.acls_image import (
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.principal import Principal
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, host_text
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 
@@ -167,7 +167,7 @@ def test_an_unknown_entry_cannot_go() -> None:
 def test_without_an_authorizer_all_is_allowed_and_told() -> None:
     assert not UNRESTRICTED.is_restricted
     assert UNRESTRICTED.allows(AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME)
-    assert UNRESTRICTED.told_operations_on_cluster() == 8096
+    assert UNRESTRICTED.operations_on_cluster() == 8096
     assert UNRESTRICTED.operations_on_topic("any") == 3576
 
 
@@ -185,7 +185,7 @@ def test_operations_are_told_one_by_one() -> None:
     told = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
     assert access.operations_on_topic("a") == told
     assert access.operations_on_topic("b") == 0
-    assert access.told_operations_on_cluster() == 0
+    assert access.operations_on_cluster() == 0
 
 
 def test_denying_an_operation_does_not_deny_what_allowing_it_implies() -> None:

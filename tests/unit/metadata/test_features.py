@@ -91,16 +91,13 @@ def test_where_metadata_changed(source: int, target: int, *, is_changed: bool) -
 
 
 @pytest.mark.parametrize(
-    ("level", "broker", "partition", "registration_change"),
-    [(7, 1, 0, 1), (8, 2, 0, 1), (16, 2, 0, 1), (17, 3, 1, 2), (23, 3, 2, 2), (30, 4, 2, 3)],
+    ("level", "broker", "partition"),
+    [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (23, 3, 2), (30, 4, 2)],
 )
-def test_versions_of_records(
-    level: int, broker: int, partition: int, registration_change: int
-) -> None:
+def test_versions_of_records(level: int, broker: int, partition: int) -> None:
     version = MetadataVersion(level)
     assert version.register_broker_record_version == broker
     assert version.partition_record_version == partition
-    assert version.broker_registration_change_record_version == registration_change
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def counted(topics: TopicsImage) -> PartitionCounts:
     led: Counter[int] = Counter()
     in_sync: Counter[int] = Counter()
     eligible: Counter[int] = Counter()
-    partitions = [partition for _, _, partition in topics.all_partitions()]
+    partitions = [one for topic in topics.by_id.values() for _, one in topic.partitions.in_order()]
     for partition in partitions:
         led.update([partition.leader] if partition.leader >= 0 else [])
         in_sync.update(partition.isr)
@@ -206,7 +206,9 @@ def topic_of(count: int) -> list[Message]:
 def test_partitions_that_are_alike_are_one_object_across_topics_and_batches() -> None:
     image = applied(MetadataImage(), [*LEVELS, *topic_of(3)])
     image = applied(image, topic_of(2))
-    partitions = {id(partition) for _, _, partition in image.topics.all_partitions()}
+    partitions = {
+        id(one) for topic in image.topics.by_id.values() for _, one in topic.partitions.in_order()
+    }
     assert len(partitions) == 1
     one = image.topics.sorted_topics()[0].partitions[0]
     assert one.isr is one.replicas

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kvorum.node.metrics.absent import ABSENT
-from kvorum.node.metrics.catalogue import all_metrics
+from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric, exported_name
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -20,8 +20,8 @@ HEAD = """\
 
 `kvorum.metrics.listener=127.0.0.1:9404` has a node answer over HTTP, from before its log is opened
 until it has stopped. Without the key nothing is listened on and nothing of it is imported. It
-needs the extra `metrics` (`pip install kvorum[metrics]`, the Prometheus client). There is no
-access control: listen where only operators come.
+needs the Prometheus client, the extra `metrics`: `pip install '.[metrics]'` in a clone of the
+project, until there is a release. There is no access control: listen where only operators come.
 
 | path | is |
 |---|---|
@@ -63,9 +63,14 @@ def name_of(metric: Metric) -> str:
 
 def metric_rows() -> Iterator[str]:
     for metric in all_metrics():
-        if metric.domain != OWN_DOMAIN:
+        if metric.domain != OWN_DOMAIN and metric not in KIP_853.metrics:
             attribute = f" `{metric.name}`" if metric.is_attribute else ""
             yield f"| {name_of(metric)} | `{metric.bean}`{attribute} | {metric.documentation} |"
+
+
+def planned_rows() -> Iterator[str]:
+    for metric in KIP_853.metrics:
+        yield f"| {name_of(metric)} | `{metric.name}` | {metric.documentation} |"
 
 
 def own_rows() -> Iterator[str]:
@@ -92,6 +97,15 @@ def page() -> str:
             "| name | in Kafka | says |",
             "|---|---|---|",
             *metric_rows(),
+            "",
+            "## Of KIP-853, not in Kafka",
+            "",
+            "The KIP names these metrics of `kafka.server:type=raft-metrics`, and Kafka 4.3.1 does",
+            "not have them. All but the last are there on the leader only.",
+            "",
+            "| name | in the KIP | says |",
+            "|---|---|---|",
+            *planned_rows(),
             "",
             "## kvorum's own",
             "",

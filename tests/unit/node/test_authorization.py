@@ -16,7 +16,7 @@ from kvorum.metadata.acl_codes import (
     PermissionType,
 )
 from kvorum.metadata.principal import Principal
-from kvorum.node.outbound.forwarding import encode_principal
+from kvorum.node.principal_serde import encode_principal
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame

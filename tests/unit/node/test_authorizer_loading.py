@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from kvorum.metadata.access import AuthorizerRules
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import AuthorizerRules
 from kvorum.node.authorization import Authorizer
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode

@@ -10,7 +10,7 @@ from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.serving.refusals import refusal_of
+from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_acls import (
@@ -269,9 +269,7 @@ def test_refused_fetches_name_partitions_in_old_versions() -> None:
         ],
     )
     error = RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    old, new = (refusal_of(request, error, version=version) for version in (12, 13))
-    assert isinstance(old, FetchResponse)
-    assert isinstance(new, FetchResponse)
+    old, new = (refuse_fetch(request, error, version) for version in (12, 13))
     assert (old.error_code, old.session_id) == (new.error_code, new.session_id) == (31, 5)
     assert [
         (t.topic, p.partition_index, p.error_code) for t in old.responses for p in t.partitions

@@ -5,10 +5,10 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.unit.node.combined_node import prepare_node
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.cli import main
-from kvorum.node.embedded.node import prepare_node
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -62,7 +62,7 @@ def test_the_fixture_gives_a_cluster(kvorum_cluster: Cluster) -> None:
 async def test_a_resigned_controller_leads_again_and_nothing_is_lost() -> None:
     async with AsyncCluster() as cluster:
         await asyncio.to_thread(create, cluster.bootstrap_servers, "before")
-        raft = cluster.node(1).core.raft
+        raft = cluster.node(1).shared_server.raft
         epoch = raft.epoch
         raft.resign(epoch)
         codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "after", "before")
@@ -80,7 +80,7 @@ async def test_a_controller_that_breaks_starts_from_its_log_again(
 
     async with AsyncCluster() as cluster:
         with monkeypatch.context() as broken:
-            broken.setattr("kvorum.node.controller.shell.handle_in_pieces", fail)
+            broken.setattr("kvorum.node.controller.quorum_controller.handle_in_pieces", fail)
             codes = await asyncio.to_thread(create, cluster.controller_servers, "never")
             assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR]
         codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "then")

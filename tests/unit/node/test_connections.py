@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.serving.connection_limits import (
+from kvorum.node.serving.connection_quotas import (
     RESERVED_DESCRIPTORS,
-    ConnectionLimits,
+    ConnectionQuotas,
     Limits,
     raise_descriptor_limit,
     usable_limits,
@@ -101,7 +101,7 @@ class Hands:
 
 def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
     clock = Hands()
-    limits = ConnectionLimits(Limits(total_max=3, per_address_max=2), clock)
+    limits = ConnectionQuotas(Limits(total_max=3, per_address_max=2), clock)
     assert [limits.admit("a"), limits.admit("a"), limits.admit("a")] == [True, True, False]
     assert [limits.admit("b"), limits.admit("b"), limits.admit("c")] == [True, False, False]
     assert len(caplog.records) == 1

@@ -17,10 +17,10 @@ from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.events.event import Event
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.log_format import JsonFormatter
-from kvorum.node.events.metadata_events import changes
 from kvorum.node.events.rare_events import INTERVAL_MS, RareEvents
+from kvorum.node.metadata_events import changes
 from kvorum.wire.uuid_text import uuid_to_text
 
 DIRECTORY, OTHER_DIRECTORY = bytes(15) + b"\x01", bytes(15) + b"\x02"
@@ -55,20 +55,23 @@ def record_of(message: object, *arguments: object) -> logging.LogRecord:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (Event("All is well"), "All is well"),
-        (Event("A broker is fenced", broker=3, epoch=12), "A broker is fenced broker=3 epoch=12"),
-        (Event("It was so", why=None, sure=True, share=0.5), "It was so sure=true share=0.5"),
-        (Event("It failed", error='no "way"\nout'), r'It failed error="no \"way\"\nout"'),
-        (Event("Empty", text=""), 'Empty text=""'),
-        (Event("Equal", text="a=b"), 'Equal text="a=b"'),
+        (LogEvent("All is well"), "All is well"),
+        (
+            LogEvent("A broker is fenced", broker=3, epoch=12),
+            "A broker is fenced broker=3 epoch=12",
+        ),
+        (LogEvent("It was so", why=None, sure=True, share=0.5), "It was so sure=true share=0.5"),
+        (LogEvent("It failed", error='no "way"\nout'), r'It failed error="no \"way\"\nout"'),
+        (LogEvent("Empty", text=""), 'Empty text=""'),
+        (LogEvent("Equal", text="a=b"), 'Equal text="a=b"'),
     ],
 )
-def test_a_line_is_a_sentence_and_fields_that_can_be_told_apart(event: Event, line: str) -> None:
+def test_a_line_is_a_sentence_and_fields_that_can_be_told_apart(event: LogEvent, line: str) -> None:
     assert record_of(event).getMessage() == line
 
 
 def test_a_json_line_has_the_fields_as_keys() -> None:
-    event = Event("A broker is fenced", broker=3, level="high", why="a\nb")
+    event = LogEvent("A broker is fenced", broker=3, level="high", why="a\nb")
     said = json.loads(JsonFormatter().format(record_of(event)))
     assert said.pop("time").endswith("+00:00")
     assert said == {

@@ -38,7 +38,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def epoch_of(cluster: Cluster, node_id: int) -> int:
-    return cluster.node(node_id).core.raft.epoch
+    return cluster.node(node_id).shared_server.raft.epoch
 
 
 def test_the_names_of_the_contract(cluster: Cluster) -> None:

@@ -8,15 +8,15 @@ import pytest
 from tests.unit.node.test_metadata_loader import batch
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.controller.measures import ControllerMeasures
-from kvorum.node.events.metadata_events import MetadataEvents
-from kvorum.node.loader_measures import ElectionCounts
+from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader_metrics import ElectionCounts
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.roles import Follower, Leader, Prospective, Role, Unattached
 from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.votes import VoteTally
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -40,7 +40,9 @@ def leader(epoch: int) -> Leader:
 
 
 def prospective() -> Prospective:
-    return Prospective(1, tally=VoteTally((1, 2, 3), own_id=1), election_deadline=0)
+    return Prospective(
+        1, tally=EpochElection(VoterSet.of(VOTERS), own_key=VOTERS[0].key), election_deadline=0
+    )
 
 
 def test_the_time_to_commit_is_shared_by_the_records_of_a_batch() -> None:
@@ -128,7 +130,7 @@ def test_elections_from_outside_the_isr_are_counted_as_in_kafka(
 
 
 def test_a_controller_that_works_half_the_time_is_idle_the_other_half() -> None:
-    measures = ControllerMeasures(0)
+    measures = QuorumControllerMetrics(0)
     assert measures.idle_ratio(0) == 1
     for second in range(40):
         measures.processed(started_ms=second * 1000, ended_ms=second * 1000 + 500)

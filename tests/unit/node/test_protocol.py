@@ -3,7 +3,6 @@
 import random
 import struct
 import time
-from collections.abc import Mapping
 from typing import TypeVar
 
 import pytest
@@ -11,8 +10,9 @@ from tests.unit.node.conftest import FRAME_BYTES_MAX
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
-from kvorum.node.serving.dispatch import ServedApi
+from kvorum.node.serving.listener_api import ServedApis
 from kvorum.testing import Cluster
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
@@ -32,10 +32,6 @@ from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 
 Node = TypeVar("Node")
-API_VERSIONS = 18
-METADATA = 3
-DESCRIBE_ACLS = 29
-BROKER_REGISTRATION = 62
 SOFTWARE = ApiVersionsRequest("raw-client", "1.0")
 GARBAGE = {
     "text": b"GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n",
@@ -46,13 +42,13 @@ GARBAGE = {
     "a size above the limit": struct.pack(">i", FRAME_BYTES_MAX + 1),
     "the highest size": struct.pack(">i", 2**31 - 1),
     "an empty frame": struct.pack(">i", 0),
-    "half a header": struct.pack(">ih", 2, API_VERSIONS),
+    "half a header": struct.pack(">ih", 2, ApiKey.API_VERSIONS),
     "an unknown API": struct.pack(">ihhih", 10, 9999, 0, 1, -1),
     "a negative API": struct.pack(">ihhih", 10, -1, 0, 1, -1),
-    "a version too high": struct.pack(">ihhih", 10, METADATA, 99, 1, -1),
-    "a negative version": struct.pack(">ihhih", 10, METADATA, -1, 1, -1),
-    "a body that ends early": struct.pack(">ihhihi", 14, METADATA, 4, 1, -1, 5),
-    "an array of 2^31 items": struct.pack(">ihhihi", 14, METADATA, 4, 1, -1, 2**31 - 1),
+    "a version too high": struct.pack(">ihhih", 10, ApiKey.METADATA, 99, 1, -1),
+    "a negative version": struct.pack(">ihhih", 10, ApiKey.METADATA, -1, 1, -1),
+    "a body that ends early": struct.pack(">ihhihi", 14, ApiKey.METADATA, 4, 1, -1, 5),
+    "an array of 2^31 items": struct.pack(">ihhihi", 14, ApiKey.METADATA, 4, 1, -1, 2**31 - 1),
 }
 
 
@@ -82,7 +78,7 @@ def test_random_bytes_harm_nobody(node: Cluster) -> None:
 
 
 def test_an_api_of_the_other_listener_ends_the_connection(broker: RawClient) -> None:
-    broker.send(request_class(BROKER_REGISTRATION)(), 4)
+    broker.send(request_class(ApiKey.BROKER_REGISTRATION)(), 4)
     assert broker.is_closed()
 
 
@@ -92,7 +88,7 @@ def test_a_request_of_another_kind_of_node_ends_the_connection(controller: RawCl
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(broker: RawClient) -> None:
-    header = struct.pack(">hhih", API_VERSIONS, 99, 7, 0) + b"\0"
+    header = struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, 0) + b"\0"
     broker.send_frame(header + b"a body of the future")
     frame = broker.read_frame()
     assert frame is not None
@@ -100,7 +96,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(broker: Raw
     assert read.correlation_id == 7
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [
-        (API_VERSIONS, 0, 4)
+        (ApiKey.API_VERSIONS, 0, 4)
     ]
 
 
@@ -136,6 +132,18 @@ def test_a_request_in_single_bytes_is_answered(broker: RawClient) -> None:
     assert broker.read_frame() is not None
 
 
+def test_a_client_id_and_a_topic_that_are_no_utf_8_are_answered(broker: RawClient) -> None:
+    header = struct.pack(">hhih", ApiKey.METADATA, 1, 7, 2) + b"\xff\xfe"
+    broker.send_frame(header + struct.pack(">ih", 1, 2) + b"\xc3(")
+    frame = broker.read_frame()
+    assert frame is not None
+    read, response = decode_response_frame(frame, response_class=MetadataResponse, version=1)
+    assert read.correlation_id == 7
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        ("\ufffd(", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    ]
+
+
 def test_a_client_that_reads_nothing_is_waited_for_alone(node: Cluster) -> None:
     with RawClient(node.bootstrap_servers) as slow:
         slow.socket.setblocking(False)
@@ -152,16 +160,16 @@ def test_a_client_that_reads_nothing_is_waited_for_alone(node: Cluster) -> None:
 
 def minimal(key: int) -> Message:
     """Return a request that says as little as it can."""
-    if key == API_VERSIONS:
+    if key == ApiKey.API_VERSIONS:
         return SOFTWARE
-    if key == DESCRIBE_ACLS:
+    if key == ApiKey.DESCRIBE_ACLS:
         return DescribeAclsRequest(1, None, 1, None, None, 1, 1)
-    if key == METADATA:
+    if key == ApiKey.METADATA:
         return MetadataRequest(topics=[])
     return request_class(key)()
 
 
-def served(apis: Mapping[int, ServedApi[Node]]) -> list[tuple[int, int]]:
+def served(apis: ServedApis[Node]) -> list[tuple[int, int]]:
     return [
         (api.key, version)
         for api in apis.values()

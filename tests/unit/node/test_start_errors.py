@@ -4,15 +4,18 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.unit.node.combined_node import prepare_node
 
 from kvorum.cli import main
 from kvorum.node.config import NodeConfig
-from kvorum.node.embedded.node import EmbeddedNode, prepare_node
-from kvorum.node.process import Node
+from kvorum.node.embedded.node import EmbeddedNode
+from kvorum.node.errors import NodeStartError
+from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.files import RealFileSystem
 
@@ -76,7 +79,7 @@ def test_a_taken_port(stopped: Path, serve: Serve) -> None:
 def test_an_address_of_another_machine(stopped: Path, serve: Serve) -> None:
     code, line = serve(stopped, "listeners=PLAINTEXT://192.0.2.1:0,CONTROLLER://127.0.0.1:0")
     assert code == 1
-    assert "the address is none of this machine" in line
+    assert "the address is not one of this machine" in line
 
 
 def test_a_directory_that_is_not_formatted(stopped: Path, serve: Serve) -> None:
@@ -185,13 +188,40 @@ def test_a_start_that_failed_leaves_nothing_open(stopped: Path) -> None:
         await embedded.node.start()
         copy = NodeConfig.from_properties({**config.texts, "listeners": taken})
         with pytest.raises(Exception, match=r"lock on file"):
-            await Node(copy).start()
+            await KafkaRaftServer(copy).start()
         await embedded.node.stop()
         again = prepare_node(stopped)
         await again.node.start()
         await again.node.stop()
 
     asyncio.run(fail_then_start())
+
+
+def open_files(folder: Path) -> list[Path]:
+    """Return what this process has open below a folder; nothing where there is no /proc."""
+    links = Path("/proc/self/fd")
+    if not links.exists():
+        return []
+    opened: list[Path] = []
+    for link in links.iterdir():
+        with suppress(OSError):
+            opened.append(link.readlink())
+    return [path for path in opened if path.is_relative_to(folder)]
+
+
+def test_a_start_that_fails_once_its_log_is_open_closes_it(stopped: Path) -> None:
+    async def fail() -> None:
+        prepared = prepare_node(stopped).node
+        prepared.discard()
+        policy = {"create.topic.policy.class.name": "absent.Policy"}
+        server = KafkaRaftServer(NodeConfig.from_properties({**prepared.config.texts, **policy}))
+        with pytest.raises(NodeStartError, match="absent") as raised:
+            await server.start()
+        # Files that only the failed start refers to are not closed by chance before this.
+        assert raised.tb is not None
+        assert open_files(stopped) == []
+
+    asyncio.run(fail())
 
 
 def test_a_broker_without_controllers_gives_up(stopped: Path, serve: Serve) -> None:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 import pytest
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.node.serving.throttling import pause_ms
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_request_frame, encode_response_frame
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -19,25 +17,14 @@ from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequestOpData,
     AlterClientQuotasResponse,
 )
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-)
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
     CreateTopicsResponse,
 )
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
-from kvorum.wire.primitives import Message
 
 StartCluster = Callable[..., Cluster]
-RESPONSES = (
-    (CreateTopicsRequest, CreateTopicsResponse),
-    (DeleteTopicsRequest, DeleteTopicsResponse),
-    (CreatePartitionsRequest, CreatePartitionsResponse),
-)
 
 
 def limit_everyone(client: RawClient, rate: float) -> None:
@@ -102,19 +89,3 @@ def test_a_client_that_leaves_while_it_is_muted_is_forgotten(
         assert create(client, 7, ("a", 4), ("b", 1)).throttle_time_ms > 100_000
     with RawClient(cluster.bootstrap_servers) as client:
         assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
-
-
-@pytest.mark.parametrize(
-    ("request_class", "make_response"), RESPONSES, ids=lambda value: value.__name__
-)
-def test_the_time_to_wait_is_read_in_every_version(
-    request_class: type[Message], make_response: Callable[..., Message]
-) -> None:
-    for version in range(request_class.MIN_VERSION, request_class.MAX_VERSION + 1):
-        asked = encode_request_frame(
-            request_class(), version=version, correlation_id=1, client_id="c"
-        )
-        for throttle_time_ms in (0, 1, 123_456):
-            response = make_response(throttle_time_ms=throttle_time_ms)
-            answered = encode_response_frame(response, version=version, correlation_id=1)
-            assert pause_ms(asked, answered) == throttle_time_ms

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from kvorum.metadata.address import Address
 from kvorum.node.raft import (
-    Address,
     CommittedBatch,
-    ListenerAddress,
     LoadedSnapshot,
     RaftNode,
     RaftSettings,
     RaftStoppedError,
-    StaticVoter,
 )
+from kvorum.raft import Destination, Endpoint
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.files import FileSystem, RealFileSystem
 from kvorum.storage.log_config import LogConfig
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import (
@@ -36,7 +36,18 @@ from kvorum.wire.primitives import Message
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
-QUORUM_KEYS = (1, 18, 52, 53, 54, 55, 59, 80, 81, 82)
+QUORUM_KEYS = (
+    ApiKey.FETCH,
+    ApiKey.API_VERSIONS,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
 PATIENCE_SECONDS = 20
 _ENDS = (
     asyncio.IncompleteReadError,
@@ -192,7 +203,7 @@ class Replica:
     config: RaftConfig = QUICK
     log: LogConfig = field(default_factory=LogConfig)
     files: FileSystem = field(default_factory=RealFileSystem)
-    static_voters: tuple[StaticVoter, ...] = ()
+    static_voters: tuple[Destination, ...] = ()
     bootstrap_servers: tuple[Address, ...] = ()
     listener: RecordingListener = field(default_factory=RecordingListener)
     directory_id: bytes | None = None
@@ -204,7 +215,7 @@ class Replica:
         """Start on what is in the directory; forget what was heard before."""
         gained = self.listener.on_gained
         self.listener = RecordingListener(on_gained=gained)
-        self.node = RaftNode(
+        self.node = await RaftNode.open(
             self._settings(),
             listener=self.listener,
             files=self.files,
@@ -224,7 +235,7 @@ class Replica:
             directory=self.directory / "__cluster_metadata-0",
             can_vote=self.can_vote,
             controller_listener=LISTENER,
-            local_listeners=tuple(ListenerAddress(*one) for one in own if self.can_vote),
+            local_listeners=tuple(Endpoint(*one) for one in own if self.can_vote),
             static_voters=self.static_voters,
             bootstrap_servers=self.bootstrap_servers,
             raft=self.config,
@@ -264,14 +275,14 @@ class Lab:
     async def voter(self, name: str = "voter", node_id: int = 1) -> Replica:
         """Return a replica that is the one static voter, not started."""
         server = await self.server()
-        voters = (StaticVoter(node_id, "127.0.0.1", server.port),)
+        voters = (Destination(node_id, "127.0.0.1", server.port),)
         return self.add(Replica(node_id, self.folder / name, server, static_voters=voters))
 
     async def voters(self, count: int) -> list[Replica]:
         """Return the static voters of one quorum, not started."""
         servers = [await self.server() for _ in range(count)]
         voters = tuple(
-            StaticVoter(node_id, "127.0.0.1", server.port)
+            Destination(node_id, "127.0.0.1", server.port)
             for node_id, server in enumerate(servers, start=1)
         )
         return [

@@ -13,10 +13,10 @@ from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.identity import identity_of
-from kvorum.node.raft.inbound import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import ListenerAddress, RaftSettings, StaticVoter
-from kvorum.raft import Endpoint, OffsetAndEpoch, RaftCore
+from kvorum.node.raft.settings import RaftSettings
+from kvorum.raft import Destination, Endpoint, OffsetAndEpoch, RaftCore
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.storage.files import RealFileSystem
@@ -53,6 +53,10 @@ class ManualRuntime:
     ) -> None:
         self.work.append((work, then))
 
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        self.do_work()
+        callback()
+
     def do_work(self) -> None:
         """Do all the work that waits, and what follows from it."""
         while self.work:
@@ -76,8 +80,8 @@ class DrivenDriver:
             directory=folder / "__cluster_metadata-0",
             can_vote=True,
             controller_listener=LISTENER,
-            local_listeners=(ListenerAddress(LISTENER, "host1", 9093),),
-            static_voters=tuple(StaticVoter(one, f"host{one}", 9093) for one in (1, 2, 3)),
+            local_listeners=(Endpoint(LISTENER, "host1", 9093),),
+            static_voters=tuple(Destination(one, f"host{one}", 9093) for one in (1, 2, 3)),
         )
         opened = open_directory(self.settings, files=RealFileSystem(), now_ms=0)
         core = RaftCore(

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from tests.unit.node_raft.cluster import CLUSTER_ID, LISTENER, PATIENCE_SECONDS, QUICK, Lab, Replica
 
+from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection
-from kvorum.node.raft import Address
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.raft import Endpoint, ReplicaKey, Voter, VoterSet
 from kvorum.storage.bootstrap_checkpoint import write_voters_checkpoint

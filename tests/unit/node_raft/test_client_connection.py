@@ -17,6 +17,7 @@ from kvorum.node.outbound.client_connection import (
     NoCommonVersionError,
     RequestTimedOutError,
 )
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import (
@@ -87,7 +88,7 @@ def answering(offered: ApiVersionsResponse, then: Answer | None = None) -> Answe
 
     async def answer(frame: bytes) -> bytes | None:
         header, _ = decode_request_frame(frame)
-        if header.request_api_key != 18:
+        if header.request_api_key != ApiKey.API_VERSIONS:
             return b"" if then is None else await then(frame)
         response = encode_response_frame(
             offered, version=header.request_api_version, correlation_id=header.correlation_id
@@ -165,7 +166,7 @@ async def test_an_old_peer_is_asked_again_in_a_version_it_knows() -> None:
     async with Peer(answer) as peer:
         connection = await peer.connect()
         assert asked == [4, 2]
-        assert connection.peer_versions[60] == (0, 0)
+        assert connection.peer_versions[ApiKey.DESCRIBE_CLUSTER] == (0, 0)
         await connection.close()
 
 

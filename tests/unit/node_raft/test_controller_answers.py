@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 from tests.unit.node_raft.cluster import Lab, Replica
-from tests.unit.node_raft.test_controller_shell import shell_over
+from tests.unit.node_raft.test_quorum_controller import shell_over
 
-from kvorum.controller.periodic import no_op
+from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.result import ControllerResult
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.controller.shell import ControllerShell
+from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 TURNS = 20
 
 
-async def leading(lab: Lab) -> tuple[Replica, ControllerShell]:
+async def leading(lab: Lab) -> tuple[Replica, QuorumController]:
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
@@ -43,7 +43,7 @@ async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
         await answer
 
 
-def _fail(image: MetadataImage, context: ControllerContext) -> ControllerResult[None]:
+def _fail(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
     raise ValueError("a bug")
 
 
@@ -57,7 +57,7 @@ async def test_a_controller_that_fails_gives_up_its_leadership(lab: Lab) -> None
     await replica.listener.until(lambda: led in replica.listener.epochs_lost)
 
 
-def _too_much(image: MetadataImage, context: ControllerContext) -> ControllerResult[None]:
+def _too_much(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
     record = ConfigRecord(resource_type=4, resource_name="1", name="a", value="v" * 30_000)
     return ControllerResult(None, ((record, 0),) * 300)
 

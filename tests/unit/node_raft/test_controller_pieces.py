@@ -9,11 +9,11 @@ from tests.unit.node_raft.cluster import Lab
 from tests.unit.node_raft.test_controller_answers import TURNS, leading
 
 from kvorum.controller.result import ControllerResult, Pieces
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.node.controller.shell import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
+from kvorum.node.controller.quorum_controller import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
@@ -34,7 +34,7 @@ class Slow:
         self.pieces = 0
 
     def __call__(
-        self, image: MetadataImage, context: ControllerContext
+        self, image: MetadataImage, context: ControllerRequestContext
     ) -> Pieces[ControllerResult[int]]:
         del context
         for _ in range(3):
@@ -43,7 +43,7 @@ class Slow:
         return ControllerResult(image.next_producer_id, ids(100, 1))
 
 
-def quick(image: MetadataImage, context: ControllerContext) -> ControllerResult[int]:
+def quick(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[int]:
     del context
     return ControllerResult(image.next_producer_id, ids(200, 1))
 
@@ -100,7 +100,7 @@ async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(la
     replica, shell = await leading(lab)
     count = RECORDS_PER_BATCH_MAX + 1
 
-    def many(image: MetadataImage, context: ControllerContext) -> ControllerResult[None]:
+    def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
         del image, context
         return ControllerResult(None, ids(0, count), is_atomic=False)
 
@@ -124,7 +124,7 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
     replica, shell = await leading(lab)
     count = 2 * APPENDED_PER_PIECE
 
-    def many(image: MetadataImage, context: ControllerContext) -> ControllerResult[None]:
+    def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
         del image, context
         return ControllerResult(None, ids(0, count))
 

@@ -15,6 +15,7 @@ from tests.unit.node_raft.cluster import (
     SystemClock,
 )
 
+from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
@@ -86,10 +87,9 @@ async def test_broken_connections_cause_no_election(lab: Lab) -> None:
     assert {replica.node.epoch for replica in (leader, *rest)} == {epoch}
 
 
-def link_to(server: QuorumServer) -> PeerLink:
+def link_to(server: QuorumServer, *, host: str = "127.0.0.1") -> PeerLink:
     return PeerLink(
-        host="127.0.0.1",
-        port=server.port,
+        address=Address(host, server.port),
         client_id="test",
         timeout_ms=1000 * PATIENCE_SECONDS,
         clock=SystemClock(),
@@ -126,8 +126,7 @@ async def test_a_peer_that_refuses_connections_is_gone(lab: Lab) -> None:
 
 async def test_a_host_with_several_addresses_refuses_only_if_all_do(lab: Lab) -> None:
     server = await lab.server()
-    link = link_to(server)
-    link.host = "localhost"
+    link = link_to(server, host="localhost")
     await link.connection()
     await link.close()
     await server.close()

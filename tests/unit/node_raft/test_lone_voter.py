@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.node_raft.cluster import Lab, Replica
 
-from kvorum.node.raft import NotLeaderError, ProposalTooLargeError, RaftStoppedError
+from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
+from kvorum.raft import NotLeaderError
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.storage.log_config import LogConfig
 from kvorum.wire.messages.fetch import (
@@ -237,8 +238,8 @@ async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None
     for round_number in range(4):
         last = await replica.commit(b"%d" % round_number * 300)
         assert await snapshot(replica, last + 1, [[b"state %d" % round_number]])
-    assert await replica.node.clean_log()
-    assert not await replica.node.clean_log()
+    assert replica.node.clean()
+    assert not replica.node.clean()
     await replica.commit(b"later")
     observer = lab.observer(9, replica.server)
     await observer.start()

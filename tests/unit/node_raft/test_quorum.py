@@ -8,7 +8,8 @@ import contextlib
 import pytest
 from tests.unit.node_raft.cluster import PATIENCE_SECONDS, Lab, Replica
 
-from kvorum.node.raft import NotLeaderError, RaftStoppedError
+from kvorum.node.raft import RaftStoppedError
+from kvorum.raft import NotLeaderError
 
 pytestmark = pytest.mark.asyncio
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TypeVar
+
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     Destination,
     Effect,
     Effects,
     Endpoint,
-    Identity,
     LogView,
     OffsetAndEpoch,
     RaftConfig,
-    RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
 CONFIG = RaftConfig()
-LISTENER = "CONTROLLER"
 EPOCH = 3
 LEADER_ID = 1
 _Effect = TypeVar("_Effect")
@@ -45,18 +42,13 @@ class DrivenFollower:
             self.log.append(epoch=1, count=end_offset)
             self.log.became_durable(end_offset)
         voters = VoterSet.of(Voter(ReplicaKey(i), endpoints_of(i)) for i in (1, 2, 3))
-        self.core = RaftCore(
-            Identity(
-                key=ReplicaKey(own_id, bytes([own_id]) * 16),
-                endpoints=endpoints_of(own_id),
-                listener_name=LISTENER,
-                can_vote=own_id in voters.ids,
-                bootstrap=(Destination(-2, "host3", 9093),),
-            ),
-            config=CONFIG,
+        self.core = build_core(
+            ReplicaKey(own_id, bytes([own_id]) * 16),
+            endpoints=endpoints_of(own_id),
+            can_vote=own_id in voters.ids,
+            bootstrap=(Destination(-2, "host3", 9093),),
             log=self.log,
-            history=VoterHistory(static=voters),
-            random=Random(1),
+            history=voters,
         )
         self.now = 0.0
         self.effects: list[Effect] = []

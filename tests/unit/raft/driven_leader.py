@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 from typing import TypeVar
+
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,
     Effect,
     Effects,
     Endpoint,
-    Identity,
     LogView,
     OffsetAndEpoch,
     RaftConfig,
-    RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
+    VoterSetHistory,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
 CONFIG = RaftConfig()
-LISTENER = "CONTROLLER"
 LEADER = 1
 _Kind = TypeVar("_Kind")
 
@@ -63,24 +61,18 @@ class DrivenLeader:
     ) -> None:
         self.now = 0.0
         self.log = LogView()
-        self.history = VoterHistory()
+        self.history = VoterSetHistory()
         self._set_voters(voter_ids, kraft_version)
         self.sent: dict[int, fx.Send] = {}
         self.answers: dict[int, msg.Response] = {}
         self.appended: list[fx.AppendVoters] = []
         self._token = 0
-        self.core = RaftCore(
-            Identity(
-                key=key_of(LEADER),
-                endpoints=endpoints_of(LEADER),
-                listener_name=LISTENER,
-                can_vote=True,
-                bootstrap=(),
-            ),
+        self.core = build_core(
+            key_of(LEADER),
+            endpoints=endpoints_of(LEADER),
             config=config,
             log=self.log,
             history=self.history,
-            random=Random(1),
         )
         self.take(self.core.start(self.now, stored=None))
         self._win()
@@ -106,6 +98,13 @@ class DrivenLeader:
                     leader = msg.KnownLeader(send.request.epoch)
                     self.respond(number, msg.VoteResponse(msg.Error.NONE, leader, is_granted=True))
 
+    def acknowledge(self) -> None:
+        """Let the other voters answer that they know it for the leader."""
+        for number, send in list(self.sent.items()):
+            if isinstance(send.request, msg.BeginQuorumEpochRequest):
+                answer = msg.BeginQuorumEpochResponse(msg.Error.NONE, self.core_leader())
+                self.respond(number, answer)
+
     @property
     def role(self) -> str:
         return self.core.role.name.value
@@ -130,7 +129,7 @@ class DrivenLeader:
             match effect:
                 case fx.Send():
                     self.sent[effect.number] = effect
-                case fx.Answer():
+                case fx.SendResponse():
                     self.answers[effect.token] = effect.response
                 case fx.AppendVoters():
                     self.appended.append(effect)

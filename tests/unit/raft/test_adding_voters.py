@@ -66,10 +66,10 @@ def test_without_waiting_for_the_commit_the_record_is_enough() -> None:
     assert leader.add(5) not in leader.answers
 
 
-def test_who_does_not_lead_has_no_text() -> None:
+def test_a_replica_that_does_not_lead_sends_an_empty_text() -> None:
     leader = DrivenLeader()
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
-    assert refused(leader, AddRaftVoterRequest(None, ())) == (Error.NOT_LEADER_OR_FOLLOWER, None)
+    assert refused(leader, AddRaftVoterRequest(None, ())) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
 @pytest.mark.parametrize("key", [None, ReplicaKey(4)])

@@ -6,21 +6,20 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,
     Destination,
     Effects,
     Endpoint,
-    Identity,
     LogView,
     OffsetAndEpoch,
     RaftConfig,
-    RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
+    VoterSetHistory,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
@@ -31,7 +30,6 @@ SMALL = [-2, -1, 0, 1, 2, 3, 4]
 EPOCHS = [*SMALL, 5, 6, 7, INT32_MAX - 1, INT32_MAX, -INT32_MAX - 1]
 OFFSETS = [*SMALL, 5, 9, INT64_MAX, -INT64_MAX - 1]
 IDS = [1, 2, 3, 9, 0, -1, -5, INT32_MAX]
-LISTENER = "CONTROLLER"
 
 
 class Peer:
@@ -198,7 +196,7 @@ class Victim:
     def __init__(
         self, random: Random, *, voter_count: int, can_vote: bool, kraft_version: int
     ) -> None:
-        log, history = LogView(), VoterHistory()
+        log, history = LogView(), VoterSetHistory()
         endpoints = (Endpoint(LISTENER, "h", 1),)
         ids = range(1, voter_count + 1)
         if kraft_version == 0:
@@ -207,15 +205,11 @@ class Victim:
             log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
             voters = VoterSet.of(Voter(ReplicaKey(i, bytes([i]) * 16), endpoints) for i in ids)
             history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=1)
-        identity = Identity(
-            key=ReplicaKey(1 if can_vote else 9, b"\x01" * 16),
-            endpoints=(Endpoint(LISTENER, "h", 1),),
-            listener_name=LISTENER,
+        self.core = build_core(
+            ReplicaKey(1 if can_vote else 9, b"\x01" * 16),
+            endpoints=endpoints,
             can_vote=can_vote,
             bootstrap=(Destination(-2, "h", 1), Destination(2, "h", 1)),
-        )
-        self.core = RaftCore(
-            identity,
             config=RaftConfig(auto_join=True),
             log=log,
             history=history,

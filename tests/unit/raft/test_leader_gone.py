@@ -6,26 +6,25 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     Destination,
     Effects,
+    ElectionRecord,
     Endpoint,
-    Identity,
+    EpochStart,
     LogView,
     OffsetAndEpoch,
     RaftConfig,
-    RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.roles import RoleName
 
-LISTENER = "CONTROLLER"
 CONFIG = RaftConfig()
 EPOCH = 3
 LEADER_ID = 1
@@ -46,17 +45,12 @@ class DrivenVoter:
             Voter(ReplicaKey(i), endpoints_of(i)) for i in range(1, voter_count + 1)
         )
         is_voter = own_id <= voter_count
-        self.core = RaftCore(
-            Identity(
-                key=ReplicaKey(own_id, b"\x01" * 16),
-                endpoints=endpoints_of(own_id),
-                listener_name=LISTENER,
-                can_vote=is_voter,
-                bootstrap=(Destination(-2, "host", 9001),),
-            ),
-            config=CONFIG,
-            log=LogView(),
-            history=VoterHistory(static=voters),
+        self.core = build_core(
+            ReplicaKey(own_id, b"\x01" * 16),
+            endpoints=endpoints_of(own_id),
+            can_vote=is_voter,
+            bootstrap=(Destination(-2, "host", 9001),),
+            history=voters,
             random=Random(seed),
         )
         self.now = 0.0
@@ -120,7 +114,7 @@ class DrivenVoter:
             is_pre_vote=True,
         )
         effects = self.core.receive(self.now, token=9, request=request)
-        (answer,) = (effect for effect in effects.at_once if isinstance(effect, fx.Answer))
+        (answer,) = (effect for effect in effects.at_once if isinstance(effect, fx.SendResponse))
         assert isinstance(answer.response, msg.VoteResponse)
         return answer.response.is_granted
 
@@ -285,3 +279,94 @@ def test_an_observer_only_looks_for_another_leader() -> None:
     one.respond(GONE)
     assert one.role_name() is RoleName.FOLLOWER
     assert one.sent[-1].destination.id == -2
+
+
+def not_leading(epoch: int = EPOCH) -> msg.FetchResponse:
+    return msg.FetchResponse(
+        error=msg.Error.NOT_LEADER_OR_FOLLOWER,
+        leader=msg.KnownLeader(epoch, LEADER_ID, endpoints_of(LEADER_ID)),
+    )
+
+
+def resignation(*preferred: int) -> msg.EndQuorumEpochRequest:
+    return msg.EndQuorumEpochRequest(
+        epoch=EPOCH,
+        leader_id=LEADER_ID,
+        preferred=tuple(ReplicaKey(each) for each in preferred),
+        endpoints=endpoints_of(LEADER_ID),
+    )
+
+
+def until_prospective(voter: DrivenVoter) -> float:
+    """Let time pass up to the election, every request left without an answer."""
+    started = voter.now
+    while voter.role_name() is RoleName.FOLLOWER:
+        voter.advance(voter.core.next_deadline - voter.now)
+    return voter.now - started
+
+
+def test_a_leader_that_came_back_without_its_office_is_replaced_at_once() -> None:
+    """Both were killed: the follower asks the leader of its record, which has resigned."""
+    voter = DrivenVoter(2)
+    voter.respond(not_leading())
+    assert voter.gives_pre_vote()
+    # Whoever gives a pre-vote lets the other one try first.
+    assert until_prospective(voter) <= CONFIG.precedence_ms
+    quicker = DrivenVoter(2)
+    quicker.respond(not_leading())
+    assert until_prospective(quicker) <= 3 * CONFIG.succession_step_ms
+
+
+def test_a_leader_that_came_back_quickly_names_no_order() -> None:
+    voter = DrivenVoter(2)
+    voter.fetch_something()
+    voter.do(voter.core.receive(voter.now, token=2, request=resignation()))
+    assert until_prospective(voter) <= CONFIG.succession_step_ms
+
+
+def test_the_order_of_a_leader_that_resigns_is_kept_to() -> None:
+    """What is under way at the leader when it resigns is answered so as well."""
+    voter = DrivenVoter(2)
+    voter.fetch_something()
+    voter.respond(not_leading())
+    voter.do(voter.core.receive(voter.now, token=2, request=resignation(3, 2)))
+    voter.respond(not_leading())
+    assert until_prospective(voter) >= CONFIG.election_backoff_ms_max / 2
+
+
+def test_a_fetch_that_was_under_way_while_the_leader_resigned_changes_nothing() -> None:
+    voter = DrivenVoter(2)
+    voter.fetch_something()
+    voter.respond(not_leading())
+    assert not voter.gives_pre_vote()
+    assert until_prospective(voter) > CONFIG.fetch_timeout_ms / 2
+
+
+@pytest.mark.parametrize("epoch", [EPOCH - 1, EPOCH + 1])
+def test_only_the_leader_of_this_epoch_can_have_resigned_in_it(epoch: int) -> None:
+    voter = DrivenVoter(2)
+    voter.respond(not_leading(epoch))
+    assert voter.role_name() is RoleName.FOLLOWER
+    assert until_prospective(voter) > CONFIG.fetch_timeout_ms / 2
+
+
+def test_a_restarted_leader_stands_where_another_lacks_its_records() -> None:
+    """It waits for a successor, and of the two that are there only it can be elected."""
+    old = DrivenVoter(1)
+    old.core = build_core(
+        ReplicaKey(1, b"\x01" * 16),
+        endpoints=endpoints_of(1),
+        config=CONFIG,
+        log=LogView(
+            epochs=[EpochStart(epoch=EPOCH, start_offset=0)], end_offset=5, durable_end_offset=5
+        ),
+        history=old.core.history,
+    )
+    stored = ElectionRecord(EPOCH, LEADER_ID, None)
+    old.do(old.core.start(0, stored=stored))
+    assert old.role_name() is RoleName.RESIGNED
+    assert old.core.next_deadline > CONFIG.succession_step_ms
+    assert not old.gives_pre_vote(log_end=OffsetAndEpoch(4, EPOCH))
+    old.now = CONFIG.succession_step_ms
+    old.do(old.core.tick(old.now))
+    assert (old.role_name(), old.core.role.epoch) == (RoleName.PROSPECTIVE, EPOCH + 1)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import combinations, combinations_with_replacement
 
 import pytest
+from tests.unit.wire.log_matching import is_log_matching
 
-from kvorum.raft.basics import OffsetAndEpoch
-from kvorum.raft.log_view import FetchVerdict, LogView
-from kvorum.raft.responding import truncation_offset
+from kvorum.raft.log_view import LogView
+from kvorum.raft.responses import truncation_offset
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import ValidityKind
 
 LOGS = [log for size in range(5) for log in combinations_with_replacement(range(1, 5), size)]
 """Every log of up to four records with epochs from 1 to 4: the epoch of each record."""
@@ -59,7 +61,7 @@ def catch_up(leader_epochs: tuple[int, ...], records: list[int]) -> None:
     for _ in range(20):
         log = view(tuple(records))
         verdict, point = leader.judge(log.end)
-        if verdict is FetchVerdict.DIVERGING:
+        if verdict is ValidityKind.DIVERGING:
             cut = truncation_offset(log, point)
             assert common_prefix(leader_epochs, tuple(records)) <= cut < len(records)
             del records[cut:]
@@ -68,20 +70,6 @@ def catch_up(leader_epochs: tuple[int, ...], records: list[int]) -> None:
         else:
             break
     assert tuple(records) == leader_epochs
-
-
-def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two logs could come from one cluster: each epoch's records lie at the same offsets.
-
-    A leader writes its epoch's records one behind the other from where its log ended, so where both
-    logs have records of an epoch, it begins at the same offset in both.
-    """
-    starts = [{epoch: log.index(epoch) for epoch in set(log)} for log in (one, other)]
-    shared = set(one) & set(other)
-    if any(starts[0][epoch] != starts[1][epoch] for epoch in shared):
-        return False
-    # What lies before a shared epoch is shared too: a leader's log begins with what it had.
-    return all(one[: starts[0][epoch]] == other[: starts[0][epoch]] for epoch in shared)
 
 
 def test_truncation_takes_durability_and_epochs_along() -> None:
@@ -108,16 +96,16 @@ def test_a_log_that_begins_behind_a_snapshot_sends_others_there() -> None:
     log.replace_by_snapshot(OffsetAndEpoch(10, 2))
     assert log.end == OffsetAndEpoch(10, 2)
     log.append(epoch=3, count=5)
-    snapshot = (FetchVerdict.SNAPSHOT, OffsetAndEpoch(10, 2))
+    snapshot = (ValidityKind.SNAPSHOT, OffsetAndEpoch(10, 2))
     assert log.judge(OffsetAndEpoch(0, 0)) == snapshot
     assert log.judge(OffsetAndEpoch(9, 2)) == snapshot
     assert log.judge(OffsetAndEpoch(10, 1)) == snapshot
     assert log.judge(OffsetAndEpoch(10, 3)) == snapshot
     assert log.judge(OffsetAndEpoch(12, 1)) == snapshot
-    assert log.judge(OffsetAndEpoch(10, 2)) == (FetchVerdict.VALID, OffsetAndEpoch(10, 2))
-    assert log.judge(OffsetAndEpoch(12, 3)) == (FetchVerdict.VALID, OffsetAndEpoch(12, 3))
-    assert log.judge(OffsetAndEpoch(12, 2)) == (FetchVerdict.DIVERGING, OffsetAndEpoch(10, 2))
-    assert log.judge(OffsetAndEpoch(16, 3)) == (FetchVerdict.DIVERGING, OffsetAndEpoch(15, 3))
+    assert log.judge(OffsetAndEpoch(10, 2)) == (ValidityKind.VALID, OffsetAndEpoch(10, 2))
+    assert log.judge(OffsetAndEpoch(12, 3)) == (ValidityKind.VALID, OffsetAndEpoch(12, 3))
+    assert log.judge(OffsetAndEpoch(12, 2)) == (ValidityKind.DIVERGING, OffsetAndEpoch(10, 2))
+    assert log.judge(OffsetAndEpoch(16, 3)) == (ValidityKind.DIVERGING, OffsetAndEpoch(15, 3))
 
 
 def test_giving_up_the_start_keeps_the_epoch_in_force_there() -> None:
@@ -133,7 +121,7 @@ def test_the_bootstrap_snapshot_is_never_fetched() -> None:
     log = LogView(snapshots=[OffsetAndEpoch(0, 0)])
     assert log.latest_snapshot == OffsetAndEpoch(0, 0)
     assert log.latest_loadable_snapshot is None
-    assert log.judge(OffsetAndEpoch(0, 0)) == (FetchVerdict.VALID, OffsetAndEpoch(0, 0))
+    assert log.judge(OffsetAndEpoch(0, 0)) == (ValidityKind.VALID, OffsetAndEpoch(0, 0))
 
 
 @pytest.mark.parametrize("epochs", [log for log in LOGS if len(log) > 1])
@@ -149,6 +137,6 @@ def test_nobody_is_believed_who_may_have_other_records(epochs: tuple[int, ...]) 
         for other in others:
             verdict, _ = log.judge(OffsetAndEpoch(len(other), other[-1]))
             is_ours = other == epochs[: len(other)]
-            assert is_ours or verdict is not FetchVerdict.VALID, (other, start, older)
+            assert is_ours or verdict is not ValidityKind.VALID, (other, start, older)
             if is_ours and len(other) >= start:
-                assert verdict is FetchVerdict.VALID, (other, start, older)
+                assert verdict is ValidityKind.VALID, (other, start, older)

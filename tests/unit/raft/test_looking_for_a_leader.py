@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 
 import pytest
+from tests.unit.raft.lone_observer import CONFIG, endpoints_of, observer
 
-from kvorum.raft import (
-    Destination,
-    Endpoint,
-    Identity,
-    LogView,
-    RaftConfig,
-    RaftCore,
-    ReplicaKey,
-    VoterHistory,
-)
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
 SERVERS = (-2, -3, -4, -5)
-CONFIG = RaftConfig()
 TIMED_OUT = msg.RequestFailed("no response in time")
-LISTENER = "CONTROLLER"
-FIRST_PORT = 9000
 NOBODY_LEADS = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(0))
 
 
@@ -37,19 +24,7 @@ def _ask_for(
     gives_up_first: bool = False,
 ) -> list[tuple[float, int]]:
     """Return when an observer asks whom; the servers that are not silent all say the same."""
-    core = RaftCore(
-        Identity(
-            key=ReplicaKey(9, b"\x09" * 16),
-            endpoints=(Endpoint(LISTENER, "host", 8999),),
-            listener_name=LISTENER,
-            can_vote=False,
-            bootstrap=tuple(Destination(one, "host", FIRST_PORT - one) for one in SERVERS),
-        ),
-        config=CONFIG,
-        log=LogView(),
-        history=VoterHistory(),
-        random=Random(seed),
-    )
+    core = observer(SERVERS, seed=seed)
     asked: list[tuple[float, int]] = []
     now = 0.0
     effects = core.start(now, stored=None)
@@ -107,8 +82,8 @@ def test_who_is_left_is_asked_though_all_are_silent() -> None:
 
 
 def test_a_silent_leader_that_others_name_is_asked_again_soon() -> None:
-    place = (Endpoint(LISTENER, "host", FIRST_PORT + 2),)
-    named = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, msg.KnownLeader(1, 1, place))
+    leader = msg.KnownLeader(1, 1, endpoints_of(-2))
+    named = msg.FetchResponse(msg.Error.NOT_LEADER_OR_FOLLOWER, leader)
     duration_ms = 5 * CONFIG.request_timeout_ms
     asked = _ask_for(duration_ms, silent={-2, 1}, seed=1, answer=named)
     assert sum(server in {-2, 1} for _, server in asked) >= 3

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from random import Random
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     Destination,
     Endpoint,
-    Identity,
-    LogView,
     OffsetAndEpoch,
-    RaftConfig,
     RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import ElectionRecord
 
-LISTENER = "CONTROLLER"
 LEADER = msg.KnownLeader(4, 2)
 
 
@@ -30,18 +25,11 @@ def observer() -> RaftCore:
     voters = VoterSet.of(
         Voter(ReplicaKey(i), (Endpoint(LISTENER, "host", 9000 + i),)) for i in (2, 3)
     )
-    return RaftCore(
-        Identity(
-            key=ReplicaKey(1, b"\x01" * 16),
-            endpoints=(),
-            listener_name=LISTENER,
-            can_vote=False,
-            bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
-        ),
-        config=RaftConfig(),
-        log=LogView(),
-        history=VoterHistory(static=voters),
-        random=Random(1),
+    return build_core(
+        ReplicaKey(1, b"\x01" * 16),
+        can_vote=False,
+        bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
+        history=voters,
     )
 
 

@@ -6,6 +6,7 @@ from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
 from tests.unit.raft.test_reporting import RECORDED, STATIC, DrivenFollower
 
 ONLY_LEADERS = {
+    "duplicate-voter-ids",
     "number-of-observers",
     "number-of-offline-voters",
     "pending-add-voter",
@@ -77,6 +78,23 @@ def test_static_voters_are_ignored_once_the_log_names_some() -> None:
     assert one.core.metrics(0.0).named()["ignored-static-voters"] == 0
     one.append_voters(RECORDED)
     assert one.core.metrics(0.0).named()["ignored-static-voters"] == 1
+
+
+def test_an_id_is_there_twice_once_a_node_with_another_directory_fetches() -> None:
+    leader = DrivenLeader()
+    leader.commit()
+    assert leader.core.metrics(leader.now).named()["duplicate-voter-ids"] == 0
+    leader.fetch(key_of(4), offset=0)
+    assert leader.core.metrics(leader.now).named()["duplicate-voter-ids"] == 0
+    leader.fetch(key_of(2, 99), offset=0)
+    leader.fetch(key_of(2, 98), offset=0)
+    named = leader.core.metrics(leader.now).named()
+    assert (named["duplicate-voter-ids"], named["number-of-observers"]) == (1, 3)
+
+
+def test_a_broker_is_no_observing_controller() -> None:
+    broker = DrivenFollower(RECORDED, key=key_of(9), can_vote=False)
+    assert broker.core.metrics(0.0).named()["is-observer"] == 0
 
 
 def test_who_asks_for_votes_is_prospective() -> None:

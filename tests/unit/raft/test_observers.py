@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from tests.unit.raft.driven_follower import EPOCH, DrivenFollower
+from tests.unit.raft.lone_observer import CONFIG, endpoints_of, observer
 
-from kvorum.raft import (
-    Destination,
-    Effects,
-    Endpoint,
-    Identity,
-    LogView,
-    RaftConfig,
-    RaftCore,
-    ReplicaKey,
-    VoterHistory,
-)
+from kvorum.raft import Effects, RaftCore, ReplicaKey
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
-from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
-LISTENER = "CONTROLLER"
-LEADER_PLACE = (Endpoint(LISTENER, "host", 9001),)
 TOLD_OF_A_CANDIDATE = (
     msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(9)),
     # No leader can say that it does not know of itself; nothing in it counts.
@@ -33,19 +20,7 @@ TOLD_OF_A_CANDIDATE = (
 
 
 def _observer() -> tuple[RaftCore, Effects]:
-    core = RaftCore(
-        Identity(
-            key=ReplicaKey(9, b"\x09" * 16),
-            endpoints=(Endpoint(LISTENER, "host", 9009),),
-            listener_name=LISTENER,
-            can_vote=False,
-            bootstrap=(Destination(-2, "host", 9004), Destination(-3, "host", 9001)),
-        ),
-        config=RaftConfig(),
-        log=LogView(),
-        history=VoterHistory(),
-        random=Random(1),
-    )
+    core = observer((-3, -4))
     return core, core.start(0.0, stored=None)
 
 
@@ -63,19 +38,19 @@ def test_a_candidate_that_nobody_else_knows_does_not_keep_it_from_the_leader(
     effects = _answer(core, effects, told)
     assert (core.role.epoch, core.role.leader_id) == (0, None)
     assert core.high_watermark is None
-    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, LEADER_PLACE))
+    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, endpoints_of(3)))
     effects = _answer(core, effects, leads)
     assert (core.role.epoch, core.role.leader_id) == (2, 1)
 
 
 def test_a_follower_looks_elsewhere_when_its_leader_knows_of_a_later_epoch() -> None:
     core, effects = _observer()
-    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, LEADER_PLACE))
+    leads = msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(2, 1, endpoints_of(3)))
     effects = _answer(core, effects, leads)
     effects = _answer(core, effects, TOLD_OF_A_CANDIDATE[0])
     assert (core.role.epoch, core.role.leader_id) == (2, 1)
     next_leads = msg.FetchResponse(
-        msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(10, 4, (Endpoint(LISTENER, "host", 9004),))
+        msg.Error.FENCED_LEADER_EPOCH, msg.KnownLeader(10, 4, endpoints_of(4))
     )
     _answer(core, effects, next_leads)
     assert (core.role.epoch, core.role.leader_id) == (10, 4)
@@ -97,13 +72,27 @@ def test_an_observer_lets_pass_once_its_leader_is_silent() -> None:
 
     def is_granted(now: float) -> bool:
         node.take(node.core.receive(now, token=2, request=ask))
-        (reply,) = node.found(fx.Answer)
+        (reply,) = node.found(fx.SendResponse)
         assert isinstance(reply.response, msg.VoteResponse)
         return reply.response.is_granted
 
     assert not is_granted(2.0)
-    silent_from = 1.0 + RaftConfig().fetch_timeout_ms
+    silent_from = 1.0 + CONFIG.fetch_timeout_ms
     node.take(node.core.tick(silent_from - 1))
     assert not is_granted(silent_from - 1)
     node.take(node.core.tick(silent_from))
     assert is_granted(silent_from)
+
+
+def test_an_observer_outlives_the_resignation_of_a_leader_that_names_no_successors() -> None:
+    """Only voters have turns: a leader that came back from a restart names nobody."""
+    core, effects = _observer()
+    leader = msg.KnownLeader(2, 1, endpoints_of(3))
+    effects = _answer(core, effects, msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, leader))
+    _answer(core, effects, msg.FetchResponse(msg.Error.NONE, leader, high_watermark=0))
+    resignation = msg.EndQuorumEpochRequest(
+        epoch=2, leader_id=1, preferred=(), endpoints=endpoints_of(3)
+    )
+    core.receive(2.0, token=1, request=resignation)
+    assert (core.role.epoch, core.role.leader_id) == (2, 1)
+    assert core.next_deadline == 2.0 + CONFIG.election_backoff_ms_max

@@ -10,8 +10,8 @@ from kvorum.raft import LogView, OffsetAndEpoch
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import EPOCH_MAX
-from kvorum.raft.log_view import FetchVerdict
 from kvorum.raft.roles import RoleName
+from kvorum.wire.valid_offset_and_epoch import ValidityKind
 
 SNAPSHOT = OffsetAndEpoch(20, 2)
 
@@ -102,7 +102,7 @@ def test_the_newest_of_several_snapshots_is_named() -> None:
     log = LogView(start_offset=10, end_offset=30, durable_end_offset=30)
     log.snapshots = [OffsetAndEpoch(10, 1), SNAPSHOT]
     verdict, snapshot_id = log.judge(OffsetAndEpoch(3, 1))
-    assert (verdict, snapshot_id) == (FetchVerdict.SNAPSHOT, SNAPSHOT)
+    assert (verdict, snapshot_id) == (ValidityKind.SNAPSHOT, SNAPSHOT)
 
 
 def test_an_observer_goes_back_to_its_leader_once_that_answers() -> None:
@@ -140,8 +140,8 @@ def test_a_vote_waits_to_be_stored_before_it_is_told() -> None:
     assert effects.write is not None
     assert effects.write.record.epoch == EPOCH + 1
     assert effects.write.record.voted == key_of(3)
-    assert not any(isinstance(effect, fx.Answer) for effect in effects.at_once)
-    (answer,) = (effect for effect in effects.after_write if isinstance(effect, fx.Answer))
+    assert not any(isinstance(effect, fx.SendResponse) for effect in effects.at_once)
+    (answer,) = (effect for effect in effects.after_write if isinstance(effect, fx.SendResponse))
     assert isinstance(answer.response, msg.VoteResponse)
     assert answer.response.is_granted
 

@@ -50,19 +50,19 @@ def described(leader: DrivenLeader) -> msg.DescribeQuorumResponse:
 def test_who_does_not_lead_has_no_text() -> None:
     leader = DrivenLeader()
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
-    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, None)
+    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
 def test_a_leader_that_hands_over_does_not_lead_any_more() -> None:
     leader = DrivenLeader()
     leader.take(leader.core.shutdown(leader.now))
-    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, None)
+    assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
 def test_a_leader_that_is_the_last_to_shut_down_is_not_available() -> None:
     leader = DrivenLeader([1])
     leader.take(leader.core.shutdown(leader.now))
-    assert refused(leader, None) == (Error.BROKER_NOT_AVAILABLE, None)
+    assert refused(leader, None) == (Error.BROKER_NOT_AVAILABLE, "")
 
 
 @pytest.mark.parametrize("key", [None, ReplicaKey(4)])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
+from tests.unit.raft.core_builder import LISTENER, build_core
 from tests.unit.raft.driven_leader import (
-    LISTENER,
     endpoints_of,
     key_of,
     static_voter_of,
@@ -17,15 +15,13 @@ from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,
     Effects,
     Endpoint,
-    Identity,
     LogView,
     OffsetAndEpoch,
     RaftConfig,
-    RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
+    VoterSetHistory,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
@@ -55,7 +51,7 @@ class DrivenFollower:
         can_vote: bool = True,
     ) -> None:
         self.now = 0.0
-        self.log, self.history = LogView(), VoterHistory()
+        self.log, self.history = LogView(), VoterSetHistory()
         if kraft_version == 0:
             self.history.static = voters
         else:
@@ -65,19 +61,14 @@ class DrivenFollower:
             )
         self.sent: dict[int, fx.Send] = {}
         self.refused: list[fx.PeerRefused] = []
-        self.core = RaftCore(
-            Identity(
-                key=key or key_of(2),
-                endpoints=endpoints or endpoints_of(2),
-                listener_name=LISTENER,
-                can_vote=can_vote,
-                bootstrap=(),
-            ),
+        self.core = build_core(
+            key or key_of(2),
+            endpoints=endpoints or endpoints_of(2),
+            can_vote=can_vote,
             # Elections must not come in between.
             config=RaftConfig(auto_join=auto_join, election_timeout_ms=10**9),
             log=self.log,
             history=self.history,
-            random=Random(1),
         )
         self.take(self.core.start(self.now, stored=None))
         self.follow(1)
@@ -169,11 +160,20 @@ def test_a_leader_that_is_too_old_for_it_is_left_alone() -> None:
         assert one.wait(5 * PERIOD_MS) is None
 
 
-def test_a_leader_that_is_not_ready_is_told_again() -> None:
+def test_a_leader_that_is_busy_with_another_voter_is_told_again_before_long() -> None:
     one = DrivenFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
-    assert one.wait(PERIOD_MS - 1) is None
+    assert one.told() is None
+    assert one.wait(PERIOD_MS / 4) is not None
+
+
+def test_a_leader_that_could_not_reach_this_one_is_told_again_after_a_period() -> None:
+    one = DrivenFollower(STATIC, kraft_version=0)
+    one.wait(PERIOD_MS)
+    one.now += PERIOD_MS / 2
+    one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
+    assert one.wait(PERIOD_MS / 2 - 1) is None
     assert one.wait(2) is not None
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
-from tests.unit.raft.driven_leader import CONFIG, LISTENER, endpoints_of, key_of, voter_of
+from tests.unit.raft.core_builder import build_core
+from tests.unit.raft.driven_leader import (
+    CONFIG,
+    endpoints_of,
+    key_of,
+    static_voter_of,
+    voter_of,
+)
 
 from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,
     ElectionRecord,
     EpochStart,
-    Identity,
     LogView,
     OffsetAndEpoch,
     RaftCore,
     ReplicaKey,
-    VoterHistory,
     VoterSet,
+    VoterSetHistory,
 )
 from kvorum.raft import messages as msg
 from kvorum.raft.effects import Send
@@ -29,21 +33,17 @@ REMOVED_AT = 3
 
 def removed_node(*, can_vote: bool = True, node_id: int = 2, snapshot_end: int = 0) -> RaftCore:
     """Return node 2 after a start; the last record of its log removes it from the voters 1, 2."""
-    history = VoterHistory()
+    history = VoterSetHistory()
     log = LogView(0, REMOVED_AT + 1, REMOVED_AT + 1, [EpochStart(1, 0)], [BOOTSTRAP_SNAPSHOT_ID])
     if snapshot_end:
         snapshot_id = OffsetAndEpoch(snapshot_end, 1)
         log.snapshots.append(snapshot_id)
     history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=BOTH, kraft_version=1)
     history.add_voters(REMOVED_AT, ONLY_ONE)
-    identity = Identity(
-        key=key_of(node_id),
-        endpoints=endpoints_of(node_id),
-        listener_name=LISTENER,
-        can_vote=can_vote,
-        bootstrap=(),
+    endpoints = endpoints_of(node_id)
+    return build_core(
+        key_of(node_id), endpoints=endpoints, can_vote=can_vote, log=log, history=history
     )
-    return RaftCore(identity, config=CONFIG, log=log, history=history, random=Random(1))
 
 
 def stands(core: RaftCore, *, stored: ElectionRecord) -> bool:
@@ -117,8 +117,57 @@ def test_who_has_voted_for_itself_comes_back_as_a_candidate(voted: ReplicaKey, r
     assert core.role.name.value == role
 
 
+THREE = VoterSet.of(map(voter_of, (1, 2, 3)))
+UPGRADED_AT = 2
+
+
+def replaced_node(directory: int) -> RaftCore:
+    """Return node 1 after a start; the configuration and then the log name it among 1, 2, 3."""
+    history = VoterSetHistory(static=VoterSet.of(map(static_voter_of, (1, 2, 3))))
+    history.add_kraft_version(UPGRADED_AT - 1, 1)
+    history.add_voters(UPGRADED_AT, THREE)
+    log = LogView(0, UPGRADED_AT + 1, UPGRADED_AT + 1, [EpochStart(1, 0)], [])
+    key, endpoints = key_of(1, directory), endpoints_of(1)
+    return build_core(key, endpoints=endpoints, log=log, history=history)
+
+
+def votes_asked_for(core: RaftCore, now: float) -> list[Send]:
+    effects = core.tick(now)
+    sent = [one for one in (*effects.at_once, *effects.after_write) if isinstance(one, Send)]
+    return [one for one in sent if isinstance(one.request, msg.VoteRequest)]
+
+
+def role_after_one_grant(core: RaftCore) -> str:
+    """Return what a core is that node 2 has voted for, and nobody else."""
+    core.start(0.0, stored=ElectionRecord(1))
+    now = 2.0 * CONFIG.election_timeout_ms
+    asked = votes_asked_for(core, now)
+    for _ in range(2):
+        for send in [send for send in asked if send.destination.id == 2]:
+            assert isinstance(send.request, msg.VoteRequest)
+            leader = msg.KnownLeader(send.request.epoch)
+            answer = msg.VoteResponse(msg.Error.NONE, leader, is_granted=True)
+            effects = core.receive_response(now, number=send.number, response=answer)
+            asked = [one for one in effects.after_write if isinstance(one, Send)]
+    return core.role.name.value
+
+
+def test_one_grant_of_three_elects_a_voter_and_not_who_has_only_its_id() -> None:
+    assert role_after_one_grant(replaced_node(directory=1)) == "leader"
+    assert role_after_one_grant(replaced_node(directory=9)) == "unattached"
+
+
+def test_a_new_disk_does_not_stand_for_the_voter_of_the_old_one() -> None:
+    """It was a voter by its id, before the record; the record removes nobody."""
+    core = replaced_node(directory=9)
+    assert not core.is_voter
+    assert not core.may_stand
+    for stored in (ElectionRecord(1), ElectionRecord(1, leader_id=2)):
+        assert not stands(replaced_node(directory=9), stored=stored)
+
+
 def test_the_voters_before_the_last_record() -> None:
-    history = VoterHistory(static=ONLY_ONE)
+    history = VoterSetHistory(static=ONLY_ONE)
     assert history.previous_voters == ONLY_ONE
     history.add_voters(5, BOTH)
     assert history.previous_voters == ONLY_ONE

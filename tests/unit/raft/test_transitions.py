@@ -7,6 +7,8 @@ from itertools import product
 import pytest
 
 from kvorum.raft.basics import Endpoint, ReplicaKey
+from kvorum.raft.epoch_election import EpochElection
+from kvorum.raft.errors import IllegalMoveError
 from kvorum.raft.roles import (
     Candidate,
     Follower,
@@ -17,8 +19,8 @@ from kvorum.raft.roles import (
     RoleName,
     Unattached,
 )
-from kvorum.raft.transitions import ALLOWED_MOVES, IllegalMoveError, check_move
-from kvorum.raft.votes import VoteTally
+from kvorum.raft.transitions import ALLOWED_MOVES, check_move
+from kvorum.raft.voter_set import Voter, VoterSet
 
 OWN = ReplicaKey(1, b"1" * 16)
 OTHER = ReplicaKey(2, b"2" * 16)
@@ -26,10 +28,11 @@ ENDPOINTS = (Endpoint("CONTROLLER", "host", 9093),)
 MORE_ENDPOINTS = (*ENDPOINTS, Endpoint("SECOND", "host", 9094))
 
 
-def tally(*, is_won: bool) -> VoteTally:
-    made = VoteTally([1, 2, 3], own_id=1)
+def tally(*, is_won: bool) -> EpochElection:
+    voters = VoterSet.of(Voter(key, ENDPOINTS) for key in (OWN, OTHER, ReplicaKey(3, b"3" * 16)))
+    made = EpochElection(voters, own_key=OWN)
     if is_won:
-        made.record(2, is_granted=True)
+        made.record(OTHER, is_granted=True)
     return made
 
 

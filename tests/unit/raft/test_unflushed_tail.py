@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from random import Random
+from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import (
     Destination,
     Endpoint,
-    Identity,
     LogView,
-    RaftConfig,
     RaftCore,
     ReplicaKey,
     Voter,
-    VoterHistory,
     VoterSet,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import ElectionRecord
-
-LISTENER = "CONTROLLER"
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def unattached_with_tail() -> RaftCore:
@@ -31,18 +27,12 @@ def unattached_with_tail() -> RaftCore:
     log = LogView()
     log.append(epoch=1, count=2)
     log.became_durable(1)
-    return RaftCore(
-        Identity(
-            key=ReplicaKey(1, b"\x01" * 16),
-            endpoints=(Endpoint(LISTENER, "host", 9001),),
-            listener_name=LISTENER,
-            can_vote=True,
-            bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
-        ),
-        config=RaftConfig(),
+    return build_core(
+        ReplicaKey(1, b"\x01" * 16),
+        endpoints=(Endpoint(LISTENER, "host", 9001),),
+        bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
         log=log,
-        history=VoterHistory(static=voters),
-        random=Random(1),
+        history=voters,
     )
 
 
@@ -56,4 +46,4 @@ def test_nobody_is_told_of_records_that_may_still_be_lost() -> None:
     assert fetches_in(core.start(0.0, stored=ElectionRecord(2))) == []
     assert fetches_in(core.tick(1.0)) == []
     (fetch,) = fetches_in(core.log_durable(2.0, 2))
-    assert fetch.position == (2, 1)
+    assert fetch.position == OffsetAndEpoch(2, 1)

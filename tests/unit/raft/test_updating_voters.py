@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.unit.raft.core_builder import LISTENER
 from tests.unit.raft.driven_leader import (
     CAN_ALL,
     CONFIG,
-    LISTENER,
     DrivenLeader,
     endpoints_of,
     key_of,
     voter_of,
 )
 
-from kvorum.raft import Endpoint, KRaftVersionUpgradeError, ReplicaKey, StaleEpochError
+from kvorum.raft import Destination, Endpoint, KRaftVersionUpgradeError, NotLeaderError, ReplicaKey
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error, UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from kvorum.raft.roles import Leader
 
 ELSEWHERE = (Endpoint(LISTENER, "elsewhere", 1),)
 
@@ -42,9 +43,112 @@ def update_of(
 
 
 def error_of(leader: DrivenLeader, request: UpdateRaftVoterRequest) -> Error:
-    answer = leader.answered(request, UpdateRaftVoterResponse)
+    """Return what an update comes to; a voter that is asked can do what it claims."""
+    token = begun(leader, request)
+    if token not in leader.answers:
+        claimed = (request.kraft_version_min, request.kraft_version_max)
+        leader.answer_probe(msg.ApiVersionsResponse(claimed))
+    return error_at(leader, token)
+
+
+def begun(leader: DrivenLeader, request: UpdateRaftVoterRequest) -> int:
+    """Put an update to a leader that waits for nothing; return the token of the answer."""
+    leader.acknowledge()
+    return leader.ask(request)
+
+
+def error_at(leader: DrivenLeader, token: int) -> Error:
+    answer = leader.answers[token]
+    assert isinstance(answer, UpdateRaftVoterResponse)
     assert answer.leader == leader.core_leader()
     return answer.error
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_voter_is_asked_where_it_says_that_it_is_before_that_is_noted(kraft_version: int) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version)
+    before = (leader.core.role, leader.log.end_offset, leader.history.voters)
+    token = begun(leader, update_of(leader, key_of(2)))
+    ((_, send),) = leader.probes()
+    assert send.destination == Destination(2, "elsewhere", 1)
+    assert token not in leader.answers
+    assert (leader.core.role, leader.log.end_offset, leader.history.voters) == before
+    leader.answer_probe(CAN_ALL)
+    assert error_at(leader, token) is Error.NONE
+
+
+FAILURES: list[tuple[Error, msg.ApiVersionsResponse | msg.RequestFailed]] = [
+    (Error.REQUEST_TIMED_OUT, msg.RequestFailed("nobody listens", is_peer_gone=True)),
+    (Error.REQUEST_TIMED_OUT, msg.RequestFailed("older than that", lacks_version=True)),
+    (Error.REQUEST_TIMED_OUT, msg.ApiVersionsResponse(error_name="UNKNOWN_SERVER_ERROR")),
+    (Error.INVALID_REQUEST, msg.ApiVersionsResponse()),
+    (Error.INVALID_REQUEST, msg.ApiVersionsResponse((0, 2))),
+    (Error.INVALID_REQUEST, msg.ApiVersionsResponse((1, 1))),
+]
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+@pytest.mark.parametrize(("error", "response"), FAILURES)
+def test_what_the_voter_does_not_answer_itself_changes_nothing(
+    error: Error, response: msg.ApiVersionsResponse | msg.RequestFailed, kraft_version: int
+) -> None:
+    leader = DrivenLeader(kraft_version=kraft_version)
+    role, end = leader.core.role, leader.log.end_offset
+    assert isinstance(role, Leader)
+    known = (leader.history.voters, role.volatile_voters)
+    token = begun(leader, update_of(leader, key_of(2)))
+    leader.answer_probe(response)
+    assert error_at(leader, token) is error
+    assert (leader.history.voters, role.volatile_voters) == known
+    assert (leader.log.end_offset, leader.appended) == (end, [])
+    leader.advance(CONFIG.retry_backoff_ms)
+    assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE, "it may try again"
+
+
+def test_a_voter_has_its_answer_before_it_gives_up_its_request_or_its_leader() -> None:
+    leader = DrivenLeader()
+    token = begun(leader, update_of(leader, key_of(2)))
+    patience_ms = min(CONFIG.request_timeout_ms, CONFIG.fetch_timeout_ms)
+    leader.advance(patience_ms / 2)
+    assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
+    leader.answer_probe(CAN_ALL)
+    assert not leader.appended, "that was too late"
+
+
+def test_a_voter_that_is_being_asked_something_else_has_to_try_again() -> None:
+    leader = DrivenLeader()
+    assert [send.destination.id for send in leader.sent.values()] == [2, 3]
+    token = leader.ask(update_of(leader, key_of(2)))
+    assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
+    assert not leader.probes()
+
+
+def test_a_leader_that_gives_way_answers_who_waits() -> None:
+    leader = DrivenLeader()
+    token = begun(leader, update_of(leader, key_of(2)))
+    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    assert error_at(leader, token) is Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_an_upgrade_comes_between_an_update_and_its_answer() -> None:
+    """The record of the new version is not committed yet."""
+    leader = DrivenLeader(kraft_version=0)
+    tell_of_all(leader)
+    token = begun(leader, update_of(leader, key_of(2)))
+    assert upgraded(leader)
+    leader.answer_probe(CAN_ALL)
+    assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
+    assert leader.history.voters.endpoints_of(2) == endpoints_of(2)
+
+
+def test_no_other_change_while_a_voter_is_being_asked() -> None:
+    leader = DrivenLeader()
+    begun(leader, update_of(leader, key_of(2)))
+    token = begun(leader, update_of(leader, key_of(3)))
+    assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
+    answer = leader.answers[leader.add(4)]
+    assert isinstance(answer, msg.AddRaftVoterResponse)
+    assert answer.error is Error.REQUEST_TIMED_OUT
 
 
 def test_an_update_is_a_record_at_version_1() -> None:
@@ -226,7 +330,7 @@ def test_there_is_no_way_further() -> None:
 @pytest.mark.parametrize("step", [-1, 1])
 def test_an_upgrade_belongs_to_an_epoch(step: int) -> None:
     leader = DrivenLeader()
-    with pytest.raises(StaleEpochError):
+    with pytest.raises(NotLeaderError):
         leader.core.upgrade_kraft_version(
             leader.now, epoch=leader.epoch + step, kraft_version=1, validate_only=False
         )
@@ -235,7 +339,7 @@ def test_an_upgrade_belongs_to_an_epoch(step: int) -> None:
 def test_only_a_leader_upgrades() -> None:
     leader = DrivenLeader(kraft_version=0)
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
-    with pytest.raises(StaleEpochError, match="the replica is not the current leader"):
+    with pytest.raises(NotLeaderError, match="the replica is not the current leader"):
         upgraded(leader)
 
 

@@ -6,9 +6,10 @@ from itertools import product
 
 import pytest
 
-from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, ReplicaKey
-from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 
 
 def voters(*ids: int) -> VoterSet:
@@ -16,7 +17,7 @@ def voters(*ids: int) -> VoterSet:
 
 
 def test_static_voters_count_until_the_log_says_otherwise() -> None:
-    history = VoterHistory(static=voters(9))
+    history = VoterSetHistory(static=voters(9))
     assert history.voters == voters(9)
     assert history.voters_offset is None
     assert history.recorded_voters_at(10) is None
@@ -28,7 +29,7 @@ def test_static_voters_count_until_the_log_says_otherwise() -> None:
 
 
 def test_the_bootstrap_snapshot_counts_as_before_the_log() -> None:
-    history = VoterHistory()
+    history = VoterSetHistory()
     history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=voters(1), kraft_version=1)
     assert history.voters_offset == -1
     assert history.kraft_version_at(0) == 1
@@ -37,7 +38,7 @@ def test_the_bootstrap_snapshot_counts_as_before_the_log() -> None:
 
 
 def test_a_snapshot_replaces_everything() -> None:
-    history = VoterHistory(static=voters(9))
+    history = VoterSetHistory(static=voters(9))
     history.add_voters(3, voters(1, 2))
     history.start_from_snapshot(OffsetAndEpoch(10, 2), voters=voters(1), kraft_version=1)
     assert history.voters == voters(1)
@@ -48,7 +49,7 @@ def test_a_snapshot_replaces_everything() -> None:
 
 
 def test_changes_come_in_order() -> None:
-    history = VoterHistory()
+    history = VoterSetHistory()
     history.add_kraft_version(5, 1)
     with pytest.raises(ValueError, match="behind"):
         history.add_voters(4, voters(1))
@@ -57,17 +58,17 @@ def test_changes_come_in_order() -> None:
 def test_truncation_reverts_to_what_the_prefix_says_for_every_log_and_every_cut() -> None:
     for kinds in product(["voters", "version", "data"], repeat=5):
         for cut in range(7):
-            history = VoterHistory(static=voters(9))
+            history = VoterSetHistory(static=voters(9))
             fill(history, kinds)
             history.truncate_to(cut)
-            prefix = VoterHistory(static=voters(9))
+            prefix = VoterSetHistory(static=voters(9))
             fill(prefix, kinds[:cut])
             assert history == prefix
             assert history.voters_at(2) == prefix.voters_at(2)
             assert history.kraft_version == prefix.kraft_version
 
 
-def fill(history: VoterHistory, kinds: tuple[str, ...]) -> None:
+def fill(history: VoterSetHistory, kinds: tuple[str, ...]) -> None:
     for offset, kind in enumerate(kinds):
         if kind == "voters":
             history.add_voters(offset, voters(offset + 1))

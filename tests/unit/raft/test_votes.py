@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
 
-from kvorum.raft.votes import VoteTally
+from kvorum.raft import ReplicaKey, Voter, VoterSet
+from kvorum.raft.epoch_election import EpochElection
+
+
+def key_of(node_id: int, directory: int | None = None) -> ReplicaKey:
+    return ReplicaKey(node_id, bytes([node_id if directory is None else directory]) * 16)
+
+
+def voters_of(ids: Iterable[int]) -> VoterSet:
+    return VoterSet.of(Voter(key_of(one), ()) for one in ids)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_an_election_is_won_or_lost_exactly_when_no_answer_can_change_that(size: int) -> None:
-    voters = range(1, size + 1)
+    ids = range(1, size + 1)
     for answers in product([None, True, False], repeat=size - 1):
-        tally = VoteTally(voters, own_id=1)
-        for voter, answer in zip(voters[1:], answers, strict=True):
+        tally = EpochElection(voters_of(ids), own_key=key_of(1))
+        for voter_id, answer in zip(ids[1:], answers, strict=True):
             if answer is not None:
-                assert tally.record(voter, is_granted=answer)
+                assert tally.record(key_of(voter_id), is_granted=answer)
         granted = 1 + answers.count(True)
         possible = granted + answers.count(None)
         assert tally.is_granted == (2 * granted > size)
@@ -27,23 +37,32 @@ def test_an_election_is_won_or_lost_exactly_when_no_answer_can_change_that(size:
 
 
 def test_only_the_first_answer_of_a_voter_counts() -> None:
-    tally = VoteTally([1, 2, 3], own_id=1)
-    assert tally.record(2, is_granted=False)
-    assert not tally.record(2, is_granted=True)
-    assert tally.granted == (1,)
-    assert not tally.record(1, is_granted=False)
-    assert tally.granted == (1,)
+    tally = EpochElection(voters_of([1, 2, 3]), own_key=key_of(1))
+    assert tally.record(key_of(2), is_granted=False)
+    assert not tally.record(key_of(2), is_granted=True)
+    assert tally.granted == (key_of(1),)
+    assert not tally.record(key_of(1), is_granted=False)
+    assert tally.granted == (key_of(1),)
 
 
-def test_who_is_no_voter_has_no_vote() -> None:
-    tally = VoteTally([2, 3], own_id=1)
+@pytest.mark.parametrize("own_key", [key_of(1), key_of(2, 9)])
+def test_a_nominee_that_is_no_voter_has_no_vote(own_key: ReplicaKey) -> None:
+    tally = EpochElection(voters_of([2, 3]), own_key=own_key)
     assert tally.granted == ()
-    assert not tally.record(9, is_granted=True)
+    assert not tally.record(own_key, is_granted=True)
     assert not tally.is_granted
-    assert tally.record(2, is_granted=True)
-    assert tally.record(3, is_granted=True)
+    assert tally.record(key_of(2), is_granted=True)
+    assert tally.record(key_of(3), is_granted=True)
+    assert tally.is_granted
+
+
+def test_a_voter_that_is_known_by_its_id_alone_has_its_vote_in_any_directory() -> None:
+    voters = VoterSet.of(Voter(ReplicaKey(one), ()) for one in (1, 2, 3))
+    tally = EpochElection(voters, own_key=key_of(1, 9))
+    assert tally.granted == (ReplicaKey(1),)
+    assert tally.record(ReplicaKey(2), is_granted=True)
     assert tally.is_granted
 
 
 def test_a_lone_voter_has_won_at_once() -> None:
-    assert VoteTally([7], own_id=7).is_granted
+    assert EpochElection(voters_of([7]), own_key=key_of(7)).is_granted

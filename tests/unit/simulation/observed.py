@@ -10,16 +10,16 @@ from tests.unit.storage.batch_maker import make_batch
 
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import RaftCore, ReplicaKey
-from kvorum.raft.basics import ElectionRecord, Endpoint, OffsetAndEpoch
+from kvorum.raft.basics import ElectionRecord, Endpoint
 from kvorum.raft.log_view import LogView
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
-from kvorum.raft.voter_history import VoterHistory
 from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.properties.watch import Properties
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 HERE = Path("/node/__cluster_metadata-0")
@@ -53,7 +53,7 @@ class PretendedCore(RaftCore):
         self.own_key = key
         self.shown_role: Role = Unattached(0, election_deadline=0.0)
         self.shown_log = LogView()
-        self.shown_history = VoterHistory(static=voters)
+        self.shown_history = VoterSetHistory(static=voters)
         self.shown_high_watermark: int | None = None
 
     @property
@@ -65,7 +65,7 @@ class PretendedCore(RaftCore):
         return self.shown_log
 
     @property
-    def history(self) -> VoterHistory:
+    def history(self) -> VoterSetHistory:
         return self.shown_history
 
     @property
@@ -129,7 +129,15 @@ class PretendedNode:
         return ElectionRecord(epoch, leader_id, key)
 
     def lead(self, epoch: int, *, start: int = 0) -> None:
-        """Be a leader."""
+        """Be a leader that everybody has voted for."""
+        for voter in self.voters.voters:
+            self._properties.elections.vote_given(
+                voter.key, epoch=epoch, candidate=key_of(self.node_id)
+            )
+        self.be_leader(epoch, start=start)
+
+    def be_leader(self, epoch: int, *, start: int = 0) -> None:
+        """Be a leader, whoever has voted for it."""
         self.commit(None)
         self.own_core.shown_role = Leader(
             epoch,
@@ -165,7 +173,7 @@ class PretendedNode:
 
     def snapshot(self, end: OffsetAndEpoch, data: bytes) -> None:
         """Write a snapshot without asking whether it may be."""
-        writer = self.own_log.snapshots.create(SnapshotId(*end))
+        writer = self.own_log.snapshots.create(end)
         assert writer is not None
         writer.append(data)
         writer.freeze()

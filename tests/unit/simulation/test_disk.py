@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -12,13 +13,14 @@ import pytest
 from tests.unit.storage.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
-from kvorum.simulation.disk_faults import CrashedError, DiskFault, FileKind
+from kvorum.simulation.disk_faults import CrashedError, FileKind
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
 from kvorum.storage.files import FileSystem, read_whole, replace_durably
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 HERE = Path("/node")
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=100)
@@ -28,9 +30,9 @@ class Notes:
     """What the disk said of its faults."""
 
     def __init__(self) -> None:
-        self.kinds: list[DiskFault] = []
+        self.kinds: list[FaultKind] = []
 
-    def __call__(self, fault: DiskFault, text: str) -> None:
+    def __call__(self, fault: FaultKind, text: str) -> None:
         assert text
         self.kinds.append(fault)
 
@@ -122,7 +124,7 @@ def test_what_a_process_left_unsynced_may_still_be_lost_by_a_later_power_cut() -
 def test_a_power_cut_keeps_what_was_synced_and_some_blocks_of_the_rest(
     *, is_scattering: bool
 ) -> None:
-    kinds: set[DiskFault] = set()
+    kinds: set[FaultKind] = set()
     sizes: set[int] = set()
     holes = 0
     for seed in range(200):
@@ -140,7 +142,7 @@ def test_a_power_cut_keeps_what_was_synced_and_some_blocks_of_the_rest(
         holes += b"\0" in left.rstrip(b"\0")
         sizes.add(len(left))
         kinds.update(notes.kinds)
-    assert kinds >= {DiskFault.LOST_TAIL, DiskFault.TORN_WRITE}
+    assert kinds >= {FaultKind.LOST_TAIL, FaultKind.TORN_WRITE}
     assert {6_000, 21_000} < sizes
     assert any(size % 512 == 0 and size % 4096 for size in sizes)
     assert (holes > 0) == is_scattering
@@ -180,7 +182,7 @@ def test_names_are_lost_and_reordered_until_the_directory_is_synced() -> None:
         _write(files, "c", b"2", is_synced=False)
         disk.crash(is_power_cut=True)
         names = tuple(disk.mount().list_names(HERE))
-        assert (DiskFault.LOST_NAME in notes.kinds) == (names != ("b", "c"))
+        assert (FaultKind.LOST_NAME in notes.kinds) == (names != ("b", "c"))
         found.add(names)
     assert found == {("a",), ("a", "c"), ("b",), ("b", "c")}
 
@@ -203,17 +205,23 @@ def test_a_file_replaced_durably_is_the_old_one_or_the_new_one_at_every_call() -
             assert left in ({b"new" * 2_000} if is_done else {b"old" * 1_000, b"new" * 2_000})
 
 
+def _contents(disk: SimulatedDisk) -> dict[str, bytes]:
+    """Return the bytes of every file below `HERE` as written, by path."""
+    names = disk.directory_at(HERE).names
+    return {f"{HERE}/{name}": bytes(file.content) for name, file in sorted(names.items())}
+
+
 def _go_on(_operation: str, _path: Path) -> None:
     """Let every call be made."""
 
 
 def _crash_at(disk: SimulatedDisk, call: int) -> None:
-    first = disk.call_count
+    calls = count()
 
     def before(operation: str, path: Path) -> None:
         assert operation
         assert path
-        if disk.call_count - first > call:
+        if next(calls) >= call:
             raise CrashedError
 
     disk.before_call = before
@@ -274,7 +282,7 @@ def test_a_full_disk_refuses_and_takes_again() -> None:
     disk.accept_writes()
     end = log.end_offset
     log.append(make_batch(end, epoch=1))
-    assert notes.kinds == [DiskFault.REFUSED_WRITE]
+    assert notes.kinds == [FaultKind.REFUSED_WRITE]
 
 
 def test_only_so_many_writes_of_one_kind_are_refused() -> None:
@@ -306,21 +314,21 @@ def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -
     disk.crash(is_power_cut=False)
     again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
     assert again.end_offset == end
-    assert notes.kinds[0] is DiskFault.FAILED_SYNC
+    assert notes.kinds[0] is FaultKind.FAILED_SYNC
 
 
 def test_a_flipped_bit_is_one_bit_of_a_file_of_that_kind() -> None:
     disk, notes = _disk()
     QuorumStateFile(HERE, disk.mount()).write(QuorumState(leader_epoch=1), version=1)
-    before = disk.contents()
+    before = _contents(disk)
     assert disk.flip_bit(FileKind.SNAPSHOT) is None
     flipped = disk.flip_bit(FileKind.QUORUM_STATE)
     assert flipped is not None
-    old, new = before[str(flipped.path)], disk.contents()[str(flipped.path)]
+    old, new = before[str(flipped.path)], _contents(disk)[str(flipped.path)]
     assert [a ^ b for a, b in zip(old, new, strict=True) if a != b] == [1 << flipped.bit]
     assert disk.flip_bit(FileKind.QUORUM_STATE, is_allowed=lambda _path, _data: False) is None
-    assert disk.contents()[str(flipped.path)] == new
-    assert notes.kinds == [DiskFault.BIT_FLIP]
+    assert _contents(disk)[str(flipped.path)] == new
+    assert notes.kinds == [FaultKind.BIT_FLIP]
 
 
 def test_a_wiped_disk_is_empty() -> None:
@@ -329,7 +337,7 @@ def test_a_wiped_disk_is_empty() -> None:
     disk.crash(is_power_cut=False)
     disk.wipe()
     assert not disk.mount().exists(HERE)
-    assert notes.kinds == [DiskFault.WIPE]
+    assert notes.kinds == [FaultKind.WIPE]
 
 
 def test_a_copy_goes_its_own_way() -> None:
@@ -337,8 +345,8 @@ def test_a_copy_goes_its_own_way() -> None:
     _write(disk.mount(), "x", b"1", is_synced=True)
     other = disk.copy(Random(1))
     _write(other.mount(), "x", b"2", is_synced=True)
-    assert disk.contents() == {"/node/x": b"1"}
-    assert other.contents() == {"/node/x": b"12"}
+    assert _contents(disk) == {"/node/x": b"1"}
+    assert _contents(other) == {"/node/x": b"12"}
 
 
 def test_the_same_seed_leaves_the_same_bytes() -> None:
@@ -348,7 +356,7 @@ def test_the_same_seed_leaves_the_same_bytes() -> None:
         for number in range(20):
             _write(files, f"{number % 3}.log", b"abc" * 1_000, is_synced=number % 4 == 0)
         disk.crash(is_power_cut=True)
-        return disk.contents()
+        return _contents(disk)
 
     assert left(5) == left(5)
     assert len({tuple(left(seed).items()) for seed in range(10)}) > 5

@@ -15,15 +15,17 @@ from tests.unit.simulation.observed import (
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch
+from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.roles import Follower, Prospective, Unattached
-from kvorum.raft.voter_history import VoterHistory
-from kvorum.raft.voter_set import VoterSet
-from kvorum.raft.votes import VoteTally
-from kvorum.simulation.disk_faults import DiskFault, FileKind
+from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.simulation.disk_faults import FileKind
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.storage.errors import DiskError
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import ControlRecord, ControlRecordType, build_control_batch
 
 
@@ -165,7 +167,7 @@ def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     assert quorum[1].disk.flip_bit(FileKind.LOG) is not None
-    quorum.properties.disk_fault(quorum[1], DiskFault.BIT_FLIP)
+    quorum.properties.disk_fault(quorum[1], FaultKind.BIT_FLIP)
     quorum.properties.node_starts(quorum[1])
     assert quorum.count("P21") > 0
 
@@ -196,7 +198,7 @@ def test_p21_a_start_refused_without_a_reason() -> None:
     error = DiskError("no", errno=5, file=HERE)
     with _broken("P21"):
         quorum.properties.node_refused_to_start(quorum[1], error)
-    quorum.properties.disk_fault(quorum[1], DiskFault.REFUSED_WRITE)
+    quorum.properties.disk_fault(quorum[1], FaultKind.REFUSED_WRITE)
     quorum.properties.node_refused_to_start(quorum[1], error)
     with _broken("P21"):
         quorum.properties.node_refused_to_start(quorum[1], ValueError("no"))
@@ -204,8 +206,12 @@ def test_p21_a_start_refused_without_a_reason() -> None:
 
 def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
     quorum = Quorum()
-    quorum[1].own_core.shown_history = VoterHistory(static=voters_of((2, 3)))
-    quorum[1].be(Prospective(3, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)))
+    quorum[1].be(
+        Prospective(
+            3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
+        )
+    )
     with _broken("P16"):
         quorum[1].look()
 
@@ -215,7 +221,11 @@ def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((2, 3)))
     quorum[1].look()
-    quorum[1].be(Prospective(2, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    quorum[1].be(
+        Prospective(
+            2, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
+        )
+    )
     quorum[1].look()
     quorum[1].be(Unattached(3, election_deadline=0.0))
     quorum[1].commit(2)
@@ -223,8 +233,56 @@ def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
         _add_voters(quorum, node_id, voters_of((2, 3)))
         quorum[node_id].look()
     quorum[1].look()
-    quorum[1].be(Prospective(3, tally=VoteTally((2, 3), own_id=1), election_deadline=0.0))
+    quorum[1].be(
+        Prospective(
+            3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
+        )
+    )
     with _broken("P16"):
+        quorum[1].look()
+
+
+def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one() -> None:
+    quorum = Quorum()
+    by_id = VoterSet.of(Voter(ReplicaKey(one), (endpoint_of(one),)) for one in (1, 2, 3))
+    for node in quorum.nodes.values():
+        node.own_core.shown_history = VoterSetHistory(static=by_id)
+    quorum.led_by(2)
+    old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
+    _add_voters(quorum, 1, voters_of((2, 3)).with_voter(old))
+    quorum[1].look()
+    quorum[1].be(
+        Prospective(
+            1, tally=EpochElection(by_id, own_key=key_of(1)), election_deadline=0.0, leader_id=2
+        )
+    )
+    with _broken("P16"):
+        quorum[1].look()
+
+
+def test_p29_a_leader_counts_the_vote_of_another_directory() -> None:
+    quorum = Quorum()
+    elections = quorum.properties.elections
+    quorum[2].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2, 3, 4, 5)))
+    for voter in (key_of(1), key_of(3)):
+        elections.vote_given(voter, epoch=4, candidate=key_of(2))
+    quorum[2].be_leader(4)
+    quorum[2].look()
+    elections.vote_given(ReplicaKey(3, b"new" + bytes(13)), epoch=5, candidate=key_of(2))
+    elections.vote_given(key_of(1), epoch=5, candidate=key_of(2))
+    quorum[2].be_leader(5)
+    with _broken("P29"):
+        quorum[2].look()
+
+
+def test_p29_a_leader_that_is_no_voter_counts_its_own_vote() -> None:
+    quorum = Quorum()
+    old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
+    voters = voters_of((2, 3)).with_voter(old)
+    quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
+    quorum.properties.elections.vote_given(key_of(2), epoch=4, candidate=key_of(1))
+    quorum[1].be_leader(4)
+    with _broken("P29"):
         quorum[1].look()
 
 
@@ -318,7 +376,7 @@ def test_p12_voters_that_the_log_does_not_say() -> None:
     quorum = Quorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
-    quorum[1].own_core.shown_history = VoterHistory(static=voters_of((1, 2)))
+    quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
     with _broken("P12"):
         quorum[1].look()
 

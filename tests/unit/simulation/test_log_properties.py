@@ -9,9 +9,9 @@ from tests.unit.storage.batch_maker import make_batch, make_snapshot
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch
 from kvorum.simulation.properties.checks import Checks, PropertyViolatedError
 from kvorum.simulation.properties.clients import Ledger
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:

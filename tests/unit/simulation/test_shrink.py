@@ -9,8 +9,9 @@ import pytest
 
 from kvorum.cli import main
 from kvorum.cli import simulate as command
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
-from kvorum.simulation.report import FAULT_NAMES, SEEDS_FOR_SHARES, Report, failure_lines
+from kvorum.simulation.report import SEEDS_FOR_SHARES, Report, failure_lines
 from kvorum.simulation.result import SeedResult
 from kvorum.simulation.run import run_seed
 from kvorum.simulation.shrink import Shrinker
@@ -61,7 +62,7 @@ def _result(
     seed: int,
     *,
     failure: str | None = None,
-    faults: dict[str, int] | None = None,
+    faults: dict[FaultKind, int] | None = None,
     checks: dict[str, int] | None = None,
 ) -> SeedResult:
     return SeedResult(
@@ -69,7 +70,7 @@ def _result(
         duration_ms=120_000,
         digest="d",
         options="options",
-        faults=dict.fromkeys(FAULT_NAMES, 1) if faults is None else faults,
+        faults=dict.fromkeys(FaultKind, 1) if faults is None else faults,
         checks={one.id: 1 for one in ALL} if checks is None else checks,
         acknowledged_writes=10,
         events=100,
@@ -82,12 +83,12 @@ def _result(
 def test_a_report_adds_up() -> None:
     report = Report()
     report.add(_result(1))
-    report.add(_result(2, failure="P1 is broken", faults={"F1": 5}))
+    report.add(_result(2, failure="P1 is broken", faults={FaultKind.LOST_MESSAGES: 5}))
     text = "\n".join(report.lines())
     assert text.startswith("2 seeds, 1 failed\n0.50 s of processor time, 100 events and 10 ack")
-    assert "F1   messages lost                         6     100%" in text
-    assert "F2   messages doubled                      1      50%" in text
-    assert "at most 20 kinds in one seed" in text
+    assert "messages lost                              6     100%" in text
+    assert "messages doubled                           1      50%" in text
+    assert "at most 21 kinds in one seed" in text
     assert "P1   an epoch has at most one leader, ever" in text
 
 
@@ -95,11 +96,11 @@ def test_rare_faults_and_properties_never_checked_are_missed_over_many_seeds() -
     report = Report()
     checks = {one.id: 1 for one in ALL if one.id != "P14"}
     for seed in range(SEEDS_FOR_SHARES):
-        faults = {kind: int(kind != "F18" or seed < 9) for kind in FAULT_NAMES}
+        faults = {kind: int(kind is not FaultKind.WIPE or seed < 9) for kind in FaultKind}
         assert report.missing == []
         report.add(_result(seed, faults=faults, checks=checks))
     assert report.missing == [
-        "F18 (disks wiped) struck in 9 of 200 seeds",
+        "'disk replaced' struck in 9 of 200 seeds",
         "P14 (a removed voter does not come back unless asked for) was never checked",
     ]
 
@@ -151,7 +152,7 @@ def test_the_command_tells_of_failures_and_of_runs_that_differ(
     assert main(["simulate", "--seed", "7", "--duration", "60", "--seeds", "2", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
     assert "again: kvorum simulate --seed 7" in out
-    assert "not as it should be: seed 7 gave trace d, and then" in out
+    assert "check failed: seed 7 gave trace d, and then" in out
 
 
 def test_seeds_run_in_several_processes(capsys: pytest.CaptureFixture[str]) -> None:

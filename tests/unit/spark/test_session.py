@@ -1,9 +1,11 @@
-"""How Spark finds its Java."""
+"""How Spark finds its Java, and how its executors find the driver."""
 
 import subprocess
 from pathlib import Path
 
-from kvorum.spark.session import java_without_vector_module
+import pytest
+
+from kvorum.spark.session import java_without_vector_module, session_settings
 
 
 def test_the_wrapped_java_gets_every_argument_but_the_one_it_cannot_take(tmp_path: Path) -> None:
@@ -18,3 +20,25 @@ def test_the_wrapped_java_gets_every_argument_but_the_one_it_cannot_take(tmp_pat
     )
     assert done.returncode == 3
     assert done.stdout.splitlines() == ["<-Dx=a b>", "<>", "<-cp>", "<*>"]
+
+
+def address(master: str, driver_host: str | None = None) -> dict[str, str]:
+    settings = session_settings(master=master, driver_memory="1g", driver_host=driver_host)
+    keys = ("spark.driver.host", "spark.driver.bindAddress")
+    return {key: settings[key] for key in keys if key in settings}
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2,1]", "local-cluster[2,1,1024]"])
+def test_with_a_local_master_nothing_is_reachable_from_elsewhere(master: str) -> None:
+    assert set(address(master).values()) == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://one:7077", "yarn", "k8s://https://one:6443", "locally"]
+)
+def test_executors_of_other_machines_reach_the_driver(master: str) -> None:
+    assert address(master) == {}
+    assert address(master, "gateway") == {
+        "spark.driver.host": "gateway",
+        "spark.driver.bindAddress": "0.0.0.0",
+    }

@@ -15,8 +15,8 @@ from tests.unit.storage.faulty_files import FaultyFiles, PowerCutError
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.retention import clean
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 HERE = Path("/log")
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100, retention_bytes=0)

@@ -13,8 +13,8 @@ from kvorum.storage.batch_header import split_batches
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 HERE = Path("/log")
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.storage.batch_maker import make_batch, make_batches, make_snapshot
 
 from kvorum.storage.batch_header import split_batches
-from kvorum.storage.epochs import EpochStart
 from kvorum.storage.errors import (
     InvalidAppendError,
     InvalidTruncationError,
@@ -16,9 +15,10 @@ from kvorum.storage.errors import (
     PoisonedError,
 )
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog, Validity, ValidityKind
+from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import EpochStart, ValidityKind, ValidOffsetAndEpoch
 
 SMALL = LogConfig(segment_bytes=1_000, index_interval_bytes=150)
 
@@ -202,14 +202,17 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
     for batch in make_batches(0, 3) + make_batches(3, 4, epoch=3):
         log.append(batch)
     valid, diverging = ValidityKind.VALID, ValidityKind.DIVERGING
-    validate = log.validate_offset_and_epoch
-    assert validate(0, 9) == Validity(valid, OffsetAndEpoch(0, 0))
-    assert validate(2, 1) == Validity(valid, OffsetAndEpoch(2, 1))
-    assert validate(4, 1) == Validity(diverging, OffsetAndEpoch(3, 1))
-    assert validate(5, 2) == Validity(diverging, OffsetAndEpoch(3, 1))
-    assert validate(7, 3) == Validity(valid, OffsetAndEpoch(7, 3))
-    assert validate(8, 3) == Validity(diverging, OffsetAndEpoch(7, 3))
-    assert validate(5, 4) == Validity(diverging, OffsetAndEpoch(7, 3))
+
+    def validate(offset: int, epoch: int) -> ValidOffsetAndEpoch:
+        return log.validate_offset_and_epoch(OffsetAndEpoch(offset, epoch))
+
+    assert validate(0, 9) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(0, 0))
+    assert validate(2, 1) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(2, 1))
+    assert validate(4, 1) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
+    assert validate(5, 2) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
+    assert validate(7, 3) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(7, 3))
+    assert validate(8, 3) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
+    assert validate(5, 4) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
 
 
 @pytest.mark.parametrize("offset", range(41))

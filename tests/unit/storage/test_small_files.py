@@ -28,7 +28,11 @@ from kvorum.storage.meta_properties import (
     is_reserved_directory_id,
 )
 from kvorum.storage.meta_properties_ensemble import draw_directory_id, load_meta_properties
-from kvorum.storage.partition_metadata import ensure_partition_metadata, read_partition_metadata
+from kvorum.storage.partition_metadata import (
+    check_partition_metadata,
+    read_partition_metadata,
+    write_partition_metadata,
+)
 from kvorum.storage.producer_snapshot import empty_producer_snapshot
 from kvorum.storage.quorum_state import (
     QuorumState,
@@ -195,7 +199,8 @@ def test_the_files_of_a_node_are_completed_and_written(tmp_path: Path) -> None:
     loaded = load_meta_properties([two, three], FILES, metadata_directory=one)
     loaded.verify(expected_node_id=3, at_least_one=True)
     assert (loaded.cluster_id, loaded.node_id) == ("kvorum", 3)
-    assert loaded.empty_directories == (three,)
+    assert list(loaded.properties) == [one, two]
+    assert loaded.failed_directories == {}
     completed = loaded.with_directory_ids(Random(1))
     assert completed.write_changes(loaded, FILES, now=NOW) == [two]
     again = load_meta_properties([two], FILES, metadata_directory=one)
@@ -237,18 +242,19 @@ def test_drawn_directory_ids_are_new() -> None:
 
 def test_partition_metadata(tmp_path: Path) -> None:
     assert read_partition_metadata(tmp_path, FILES) is None
-    ensure_partition_metadata(tmp_path, FILES)
-    ensure_partition_metadata(tmp_path, FILES)
+    assert not check_partition_metadata(tmp_path, FILES)
+    write_partition_metadata(tmp_path, FILES)
+    assert check_partition_metadata(tmp_path, FILES)
     path = tmp_path / "partition.metadata"
     assert path.read_bytes() == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
     with pytest.raises(CorruptFileError, match="another topic"):
-        ensure_partition_metadata(tmp_path, FILES, topic_id=b"x" * 16)
+        check_partition_metadata(tmp_path, FILES, topic_id=b"x" * 16)
     path.write_bytes(path.read_bytes().replace(b": 0", b": 1"))
     with pytest.raises(UnknownVersionError):
-        ensure_partition_metadata(tmp_path, FILES)
+        check_partition_metadata(tmp_path, FILES)
     path.write_bytes(b"")
     with pytest.raises(CorruptFileError, match="not a partition metadata file"):
-        ensure_partition_metadata(tmp_path, FILES)
+        check_partition_metadata(tmp_path, FILES)
 
 
 def test_the_empty_producer_state() -> None:

@@ -16,12 +16,12 @@ from kvorum.storage.bootstrap_checkpoint import (
 from kvorum.storage.errors import CorruptSnapshotError, DiskError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.storage.snapshot_reader import check_snapshot
 from kvorum.storage.snapshot_writer import BATCH_BYTES_MAX, SnapshotWriter
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.messages.voters_record import VotersRecord
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
 
 FILES = RealFileSystem()

@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 
 from kvorum.simulation.disk import SimulatedDisk
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshots import SnapshotStore
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 DIRECTORY = Path("/data/log")
 ID = OffsetAndEpoch(5, 1)

@@ -14,9 +14,9 @@ from kvorum.storage.errors import (
     MissingSnapshotError,
 )
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog, ValidityKind
+from kvorum.storage.log import MetadataLog
 from kvorum.storage.log_config import LogConfig
-from kvorum.storage.names import OffsetAndEpoch, parse_snapshot_name, snapshot_name
+from kvorum.storage.names import parse_snapshot_name, snapshot_name
 from kvorum.storage.retention import clean
 from kvorum.storage.snapshot_reader import (
     check_snapshot,
@@ -24,6 +24,8 @@ from kvorum.storage.snapshot_reader import (
     read_snapshot_batches,
 )
 from kvorum.storage.snapshots import RawSnapshotReader, SnapshotStore
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import ValidityKind, ValidOffsetAndEpoch
 
 SMALL = LogConfig(segment_bytes=500, retention_bytes=-1, retention_ms=-1)
 
@@ -80,7 +82,6 @@ def test_a_frozen_snapshot_is_read_only_and_known(tmp_path: Path) -> None:
     assert [path.suffix for path in tmp_path.glob("*.checkpoint*")] == [".part"]
     check_snapshot(writer)
     writer.freeze()
-    assert writer.is_frozen
     path = log.snapshots.path(OffsetAndEpoch(30, 2))
     assert list(tmp_path.glob("*.checkpoint*")) == [path]
     assert path.stat().st_mode & 0o777 == 0o400
@@ -126,22 +127,38 @@ def test_dropping_the_log_below_a_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path)
     add_snapshot(log, 12, 1)
     add_snapshot(log, 25, 2)
-    assert log.validate_offset_and_epoch(0, 0).kind is ValidityKind.VALID
+    assert log.validate_offset_and_epoch(OffsetAndEpoch(0, 0)).kind is ValidityKind.VALID
     assert log.delete_before_snapshot(OffsetAndEpoch(25, 2), now_ms=0)
     assert (log.start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
     segments = sorted(int(path.stem) for path in tmp_path.glob("*.log"))
     assert segments[0] <= 25 < segments[1]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
     for position in ((0, 0), (24, 2), (25, 1), (30, 1)):
-        answer = log.validate_offset_and_epoch(*position)
+        answer = log.validate_offset_and_epoch(OffsetAndEpoch(*position))
         assert answer == (ValidityKind.SNAPSHOT, OffsetAndEpoch(25, 2))
-    assert log.validate_offset_and_epoch(25, 2).kind is ValidityKind.VALID
+    assert log.validate_offset_and_epoch(OffsetAndEpoch(25, 2)).kind is ValidityKind.VALID
     assert log.end_offset_for_epoch(2) == OffsetAndEpoch(40, 2)
     log.close()
     again = open_log(tmp_path)
     assert again.start_offset == segments[0]
     assert again.snapshots.ids() == [OffsetAndEpoch(25, 2)]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
+
+
+def test_what_the_log_has_forgotten_is_not_believed_after_a_restart(tmp_path: Path) -> None:
+    """The oldest segment reaches below the first epoch that is remembered."""
+    log = filled(tmp_path)
+    add_snapshot(log, 27, 2)
+    log.delete_before_snapshot(OffsetAndEpoch(27, 2), now_ms=0)
+    log.close()
+    again = open_log(tmp_path)
+    assert again.start_offset < 26 < again.epoch_starts[0].start_offset
+    snapshot = ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, OffsetAndEpoch(27, 2))
+    assert again.validate_offset_and_epoch(OffsetAndEpoch(26, 2)) == snapshot
+    with pytest.raises(InvalidSnapshotIdError, match="is not of this log: snapshot at"):
+        again.create_snapshot(OffsetAndEpoch(26, 2), high_watermark=40)
+    assert again.validate_offset_and_epoch(OffsetAndEpoch(27, 2)).kind is ValidityKind.VALID
+    assert again.validate_offset_and_epoch(OffsetAndEpoch(28, 2)).kind is ValidityKind.VALID
 
 
 def test_what_cannot_be_dropped_stays(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.golden_data import read_json_lines
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.headers import (
-    API_VERSIONS_KEY,
     decode_request_frame,
     decode_request_header,
     decode_response_frame,
@@ -30,8 +30,6 @@ from kvorum.wire.primitives import Message
 
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "static-3.9.1")
 REFERENCE_RELEASE = "4.3.1"
-SASL_HANDSHAKE_KEY = 17
-OFFSET_DELETE_KEY = 47
 Frame = dict[str, Any]
 
 
@@ -104,13 +102,13 @@ def test_a_version_from_the_future_is_answered_in_version_zero(golden: Path, nam
     asked, answered = (frame for frame in frames_of(golden, name) if frame["api_version"] == 99)
     data = bytes.fromhex(asked["frame_hex"])
     header, _ = decode_request_frame(data)
-    assert (header.request_api_key, header.request_api_version) == (API_VERSIONS_KEY, 99)
+    assert (header.request_api_key, header.request_api_version) == (ApiKey.API_VERSIONS, 99)
     answer, response = decode_response_frame(
         bytes.fromhex(answered["frame_hex"]), response_class=ApiVersionsResponse, version=0
     )
     assert answer.correlation_id == header.correlation_id
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [entry.api_key for entry in response.api_keys] == [API_VERSIONS_KEY]
+    assert [entry.api_key for entry in response.api_keys] == [ApiKey.API_VERSIONS]
 
 
 def test_a_client_that_sends_bytes_too_many_is_understood(golden: Path) -> None:
@@ -131,14 +129,14 @@ def test_a_client_that_sends_bytes_too_many_is_understood(golden: Path) -> None:
 
 def test_header_versions_follow_flexibility() -> None:
     assert {key for key, spec in API_SPECS.items() if spec.flexible_from > spec.max_version} == {
-        SASL_HANDSHAKE_KEY,
-        OFFSET_DELETE_KEY,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.OFFSET_DELETE,
     }
     for key, spec in API_SPECS.items():
         for version in range(spec.min_version, spec.max_version + 1):
             is_flexible = version >= spec.flexible_from
             assert request_header_version(key, version) == (2 if is_flexible else 1)
-            expected = 1 if is_flexible and key != API_VERSIONS_KEY else 0
+            expected = 1 if is_flexible and key != ApiKey.API_VERSIONS else 0
             assert response_header_version(key, version) == expected
 
 

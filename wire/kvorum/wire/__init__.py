@@ -1,4 +1,5 @@
 """Kafka's wire protocol: messages, headers, frames and record batches. No I/O.
 
-Usable alone: nothing but `crc32c` beside it, and the compression library when a batch asks for one.
+The package is usable on its own: it needs `crc32c`, and a compression library only for batches that
+use one.
 """

@@ -1,7 +1,7 @@
-"""Which APIs and metadata records there are, and the classes that carry them.
+"""The APIs and metadata records of Kafka, and their message classes.
 
-The facts come from the schemas; classes are imported when they are asked for, so that who needs one
-message pays for one.
+The facts come from the schemas. A class is imported when it is first requested, so that a program
+loads only the messages that it uses.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.api_table import API_ROWS, MODULES, RECORD_ROWS
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApiSpec:
-    """One API: its key, its versions, and where it may be asked.
+    """One API: its key, its versions, and the listeners that serve it.
 
     `flexible_from` is the first version with compact encodings, 32768 if none has them.
     `listeners` holds `broker`, `controller` or both. With `is_latest_version_unstable`, the highest
     version is not offered unless unstable APIs are enabled.
     """
 
-    key: int
+    key: ApiKey
     name: str
     module: str
     min_version: int
@@ -42,8 +43,19 @@ class ApiSpec:
         """The highest version that is offered by default; below `min_version` if none is."""
         return self.max_version - self.is_latest_version_unstable
 
+    @property
+    def min_listed_version(self) -> int:
+        """The lowest version that ApiVersions lists, which may be lower than the lowest one served.
 
-API_SPECS: Mapping[int, ApiSpec] = MappingProxyType({row[0]: ApiSpec(*row) for row in API_ROWS})
+        Produce is listed from version 0 on, although no broker serves that version any more:
+        clients built on librdkafka misread a list without it (KAFKA-18659).
+        """
+        return 0 if self.key is ApiKey.PRODUCE else self.min_version
+
+
+API_SPECS: Mapping[int, ApiSpec] = MappingProxyType(
+    {spec.key: spec for spec in (ApiSpec(ApiKey(row[0]), *row[1:]) for row in API_ROWS)}
+)
 METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row in RECORD_ROWS})
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with bytes from outside, or with a message that is to be written.
+"""The errors of bytes from outside, and of messages that cannot be written.
 
 ::
 
@@ -18,13 +18,13 @@ from kvorum.wire.error_codes import ErrorCode
 
 
 class WireError(Exception):
-    """Base of all errors of the wire protocol; `error_code` is what a server answers with."""
+    """Base of all errors of the wire protocol; `error_code` is the code in a server's response."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class DecodeError(WireError):
-    """Bytes are not the message they were taken for.
+    """Bytes are not the expected message.
 
     `what` names the message or the part of it, `offset` is where reading stopped, -1 if unknown.
     """
@@ -40,7 +40,7 @@ class DecodeError(WireError):
 
 
 class CorruptBatchError(DecodeError):
-    """A record batch whose length, checksum or contents do not hold."""
+    """A record batch whose length, checksum or content is wrong."""
 
     error_code = ErrorCode.CORRUPT_MESSAGE
 

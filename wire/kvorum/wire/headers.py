@@ -1,7 +1,7 @@
 """Headers of requests and responses, and whole frames.
 
-A frame is a header and a body; on a connection an int32 size goes before it, which is not counted
-and, unless a name here says otherwise, not included.
+A frame is a header and a body. On a connection an int32 size precedes it; the size does not count
+itself. Frames here are without it, except where a name or a docstring mentions the size.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, TypeVar
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.messages.request_header import RequestHeader
@@ -17,7 +18,6 @@ from kvorum.wire.messages.response_header import ResponseHeader
 if TYPE_CHECKING:
     from kvorum.wire.primitives import Message
 
-API_VERSIONS_KEY = 18
 Response = TypeVar("Response", bound="Message")
 _KEY_AND_VERSION = struct.Struct(">hh")
 _SIZE = struct.Struct(">i")
@@ -31,9 +31,9 @@ def request_header_version(key: int, version: int) -> int:
 def response_header_version(key: int, version: int) -> int:
     """Return the version of the header before a response.
 
-    ApiVersions answers with version 0 always: who asks does not know yet what the other speaks.
+    ApiVersions responses always use version 0: the client does not know the server's versions yet.
     """
-    if key == API_VERSIONS_KEY:
+    if key == ApiKey.API_VERSIONS:
         return 0
     return 1 if version >= _flexible_from(key) else 0
 
@@ -89,7 +89,7 @@ def decode_response_frame(
 
 
 def with_size(frame: bytes) -> bytes:
-    """Return the frame as it goes over a connection, its size before it."""
+    """Return the frame for a connection, preceded by its size."""
     return _SIZE.pack(len(frame)) + frame
 
 

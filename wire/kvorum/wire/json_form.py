@@ -1,9 +1,8 @@
 """Messages as JSON, in the form of Kafka's own generated converters.
 
-Keys are Kafka's field names with a small first letter, in the order of the schema; uuids are 22
-characters of base64, bytes and records standard base64; tagged fields at their default are left
-out.
-Unknown tagged fields have no JSON form, as in Kafka.
+Keys are Kafka's field names with a lower-case first letter, in the order of the schema. Uuids are
+22 characters of base64, bytes and records standard base64. Tagged fields at their default are
+omitted. Unknown tagged fields have no JSON form, as in Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.primitives import Message, Struct
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
-# The JSON edge: what comes in may be anything, what goes out is for json.dumps.
+# The JSON edge: the input may have any type, the output is for json.dumps.
 Json: TypeAlias = Any
 M = TypeVar("M", bound=Message)
 _INTEGERS = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
@@ -44,19 +43,19 @@ class FieldFacts(NamedTuple):
         return self.versions[0] <= version <= self.versions[1]
 
     def is_tagged_in(self, version: int) -> bool:
-        """Whether it stands in the tagged section there."""
+        """Whether the field is in the tagged section of a version."""
         return self.tag is not None and self.tagged[0] <= version <= self.tagged[1]
 
     def is_nullable_in(self, version: int) -> bool:
-        """Whether it may be null there."""
+        """Whether the field may be null in a version."""
         return self.nullable[0] <= version <= self.nullable[1]
 
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How much of a message goes into its JSON form.
+    """The options of the JSON form.
 
-    Without `is_with_records` a record blob is given by its size alone, under a key of its own.
+    Without `is_with_records` a record blob is replaced by its size, under another key.
     """
 
     is_with_records: bool = True
@@ -82,12 +81,12 @@ def from_json(kind: type[M], value: Json, version: int) -> M:
 
 
 def fields_of(kind: type[Struct]) -> tuple[FieldFacts, ...]:
-    """Return what is known of the fields of a generated class."""
+    """Return the facts about the fields of a generated class."""
     return tuple(FieldFacts(*row) for row in kind.FIELDS)
 
 
 def element_class(kind: type[Struct], type_name: str) -> type[Struct] | None:
-    """Return the class of a field's elements, None if they are primitives."""
+    """Return the class of a field's elements, or None for primitives."""
     found = getattr(sys.modules[kind.__module__], type_name.removeprefix("[]"), None)
     return found if isinstance(found, type) and issubclass(found, Struct) else None
 

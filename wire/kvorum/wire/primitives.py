@@ -1,12 +1,13 @@
-"""What generated messages share: the base class, varints, tagged sections, arrays of numbers.
+"""The base of generated messages: their class, varints, tagged sections, arrays of numbers.
 
-Generated code does the common cases in line; what is here is called for the rest, so these are the
-slow and careful ones. `data` is always the whole buffer, `pos` the next byte to read.
+Generated code handles the common cases inline and calls the functions here for the rest, so these
+are the slow and careful ones. `data` is always the whole buffer, `pos` the next byte to read.
 Functions that read return (value, next position).
 """
 
 from __future__ import annotations
 
+import codecs
 import struct
 from collections.abc import Callable
 from itertools import pairwise
@@ -24,13 +25,19 @@ SMALL_ARRAY = 17
 COPIES_MAX = 3
 """How many times its input a message may take in memory, on top of the copy that strings are."""
 MEMORY_BYTES_FREE = 14 << 20
-"""What a message may take in memory beside that."""
+"""The memory that a message may take besides that."""
 NUMBER_BYTES = 56
-"""What a number of an array takes while the array is read: itself, and two pointers to it."""
+"""The memory of one number while its array is read: the number, and two pointers to it."""
 UNKNOWN_TAG_BYTES = 180
-"""What an unknown tag takes: a number, its payload, the pair of them and its place in a list."""
+"""The memory of an unknown tag: number, payload, the pair of them and its place in a list."""
 UNCOUNTED_BYTES_MAX = 128 << 10
 """Nothing this short can take more than `MEMORY_BYTES_FREE`, so there is no need to count."""
+
+REPLACEMENT = "\ufffd"
+AS_JAVA = "kvorum.as-java"
+"""The error handler of `bytes.decode` that replaces invalid UTF-8 as Java does."""
+SURROGATE_LEAD = 0xED
+SURROGATE_SECONDS = frozenset(bytes([second]) for second in range(0xA0, 0xC0))
 
 T = TypeVar("T")
 Tags: TypeAlias = list[tuple[int, bytes]]
@@ -50,7 +57,7 @@ class New(Protocol):
 
 new: New = object.__new__
 EMPTY: list[Any] = []
-"""Stands for "not given" where None means null. Never stored, never changed."""
+"""The value for "not given" where None means null. Never stored, never changed."""
 UVARINT_1 = tuple(bytes([value]) for value in range(128))
 INT32_READERS: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
     struct.Struct(f">{count}i").unpack_from for count in range(SMALL_ARRAY)
@@ -68,7 +75,7 @@ INT32_LAST = tuple(struct.Struct(f">B{count}ix").pack for count in range(SMALL_A
 
 
 class MemoryBudget:
-    """What reading a message may still take in memory: few bytes can stand for many objects."""
+    """The memory that reading a message may still take: a few bytes can encode many objects."""
 
     __slots__ = ("left",)
 
@@ -76,17 +83,17 @@ class MemoryBudget:
         self.left = memory_bytes_max
 
     def charge(self, amount: int, pos: int) -> None:
-        """Take away what is about to be made; raises `DecodeError` if that is too much."""
+        """Subtract the memory of new objects; raise `DecodeError` if that is too much."""
         self.left -= amount
         if self.left < 0:
             fail("takes too much memory for its length", pos)
 
 
 class Struct:
-    """A struct of a message: a bag of fields that knows how to compare and print itself.
+    """A struct of a message, with comparison and a text form.
 
     A tagged struct is absent from the wire as a rule: its slot, `maybe_` before its name, is then
-    None, and the field's property makes the default when it is first asked for.
+    None, and the field's property makes the default at its first use.
     """
 
     __slots__ = ("unknown_tagged_fields",)
@@ -155,9 +162,9 @@ class Message(Struct):
         """Return the message that fills `data`; raises `DecodeError` if it does not.
 
         Record blobs are views of `data`, not copies, when `data` is `bytes`. A message that would
-        take more than about 4 times its length and 16 MiB in memory is refused, because that is
-        how a few bytes bring down who reads them; say `memory_bytes_max` for more from a peer that
-        is trusted, such as the metadata of a very large cluster.
+        take more than about 4 times its length and 16 MiB in memory is refused, because a
+        few bytes could otherwise exhaust the reader's memory. Pass `memory_bytes_max` for more from
+        a trusted peer, such as the metadata of a very large cluster.
         """
         message, end = cls.decode_from(data, 0, version, memory_bytes_max=memory_bytes_max)
         if end != len(data):
@@ -187,14 +194,12 @@ class Message(Struct):
             raise DecodeError(cls.NAME, "ends too early", offset=len(whole)) from None
         except struct.error:
             raise DecodeError(cls.NAME, "ends too early", offset=len(whole)) from None
-        except UnicodeDecodeError as error:
-            raise DecodeError(cls.NAME, f"a string is not UTF-8: {error.reason}") from None
         except DecodeError as error:
             raise DecodeError(cls.NAME, error.problem, offset=error.offset) from None
 
     @classmethod
     def version_index(cls, version: int) -> int:
-        """Return where `version` stands in READERS and WRITERS."""
+        """Return the index of `version` in READERS and WRITERS."""
         if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
             raise UnsupportedVersionError(
                 f"{cls.NAME} has no version {version}; it has {cls.MIN_VERSION} to "
@@ -204,12 +209,12 @@ class Message(Struct):
 
 
 def fail(problem: str, pos: int) -> NoReturn:
-    """Stop reading; the message's own name is put in by `decode_from`."""
+    """Raise `DecodeError`; `decode_from` adds the name of the message."""
     raise DecodeError("message", problem, offset=pos)
 
 
 def non_default(name: str, version: int) -> NoReturn:
-    """Refuse to drop what `version` cannot carry, in Kafka's words."""
+    """Refuse to drop a value that `version` cannot carry, with Kafka's message."""
     raise UnsupportedVersionError(f"Attempted to write a non-default {name} at version {version}")
 
 
@@ -250,16 +255,38 @@ def write_uvarint(value: int) -> bytes:
 
 
 def long_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """Read on in a varint whose first byte, just before `pos`, said that there is more."""
+    """Read the rest of a varint whose first byte, just before `pos`, has the continuation bit."""
     return read_uvarint(data, pos - 1)
 
 
 def string_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Read on in the compact length (one more than the bytes) of a string."""
+    """Read the rest of the compact length (one more than the bytes) of a string."""
     value, pos = read_uvarint(data, pos - 1)
     if value - 1 > STRING_BYTES_MAX:
         fail(f"a string has {value - 1} bytes, more than {STRING_BYTES_MAX}", pos)
     return value, pos
+
+
+def decode_with_replacement(raw: bytes) -> str:
+    """Return a string whose bytes are not UTF-8 as Java reads it, each flaw as U+FFFD."""
+    return raw.decode(errors=AS_JAVA)
+
+
+def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of a flaw, and where the next character starts.
+
+    Java treats the three bytes of a surrogate as one flaw, even if the last one is missing. For all
+    other flaws it replaces what Unicode calls a maximal subpart, as Python does.
+    """
+    assert isinstance(error, UnicodeDecodeError)
+    raw, start = error.object, error.start
+    if raw[start] != SURROGATE_LEAD or raw[start + 1 : start + 2] not in SURROGATE_SECONDS:
+        return REPLACEMENT, error.end
+    third = raw[start + 2 : start + 3]
+    return REPLACEMENT, start + (3 if third and third[0] & 0xC0 == 0x80 else 2)
+
+
+codecs.register_error(AS_JAVA, _replace_as_java)
 
 
 def check_length(length: int, pos: int, size: int, *, what: str) -> None:
@@ -338,7 +365,7 @@ def read_tag(data: bytes, pos: int, previous: int) -> tuple[int, int, int]:
 
 
 def end_of_tag(tag: int, pos: int, end: int) -> None:
-    """Refuse a known tag whose payload is longer or shorter than what it says."""
+    """Refuse a known tag whose payload is longer or shorter than its declared size."""
     if pos != end:
         fail(f"tag {tag} ends at byte {pos}, not at {end}", pos)
 

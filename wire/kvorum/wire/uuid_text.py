@@ -59,7 +59,7 @@ def random_uuid(random: Random) -> bytes:
 
 
 def _base64_problem(text: str) -> str | None:
-    """Return what Java's decoder says about text it cannot decode, None where it can."""
+    """Return the message of Java's decoder for text that it cannot decode, or None."""
     if len(text) == 1:
         return "Input byte[] should at least have 2 bytes for base64 bytes"
     body = text.partition("=")[0]

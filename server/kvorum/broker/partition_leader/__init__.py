@@ -1,5 +1,5 @@
-"""What the leader of a partition does about the ISR (KIP-497, KIP-841, KIP-903). Pure.
+"""A library for users until the data plane stands on it: how a partition leader manages the ISR.
 
-`PartitionLeader` decides for one partition, `AlterPartitionQueue` talks to the controller for all
-of a broker's partitions.
+`PartitionLeader` decides for one partition (KIP-497, KIP-841, KIP-903). `AlterPartitionManager`
+sends requests to the controller for all partitions of a broker. Both are pure.
 """

@@ -1,4 +1,4 @@
-"""Why a leader refuses a fetch or a write."""
+"""The error of a leader that refuses a fetch or a write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 
 class LeaderRefusesError(Exception):
-    """The leader does not do what it is asked for; `code` is what to answer."""
+    """A refusal by the leader; `code` is the error code of the response."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)

@@ -1,8 +1,8 @@
-"""The leader of one partition: its ISR, its high watermark, and whom it waits for.
+"""The leader of one partition: its ISR, its high watermark, and the progress of its followers.
 
-Pure: time, the ends of logs and the metadata come in as arguments; what is to be asked of the
-controller comes out as an `IsrProposal`. The owner hands proposals to an `AlterPartitionQueue`
-and what came of them to `on_answer`.
+Pure: time, log end offsets and metadata are arguments; a change for the controller is returned as
+an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and their outcomes to
+`on_answer`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvorum.broker.partition_leader.eligibility import (
-    EPOCH_NOT_TOLD,
+    EPOCH_UNKNOWN,
     is_of_past_incarnation,
     may_join_isr,
 )
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.isr_state import (
-    CommittedIsr,
+from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Reaction, reaction_to
+from kvorum.broker.partition_leader.partition_state import (
+    CommittedPartitionState,
     IsrProposal,
     IsrState,
-    PendingExpansion,
-    PendingShrink,
+    PendingExpandIsr,
+    PendingShrinkIsr,
 )
-from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Reaction, reaction_to
-from kvorum.broker.partition_leader.replica_progress import (
+from kvorum.broker.partition_leader.replica_state import (
     FollowerFetch,
     ReplicaProgress,
     unheard_of,
@@ -36,9 +36,9 @@ from kvorum.wire.error_codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderSettings:
-    """Who leads, and the settings it goes by (``replica.lag.time.max.ms``).
+    """The partition, its leader, and the settings of its ISR (``replica.lag.time.max.ms``).
 
-    `min_insync_replicas` is the topic's; with fewer replicas, all of them are enough.
+    `min_insync_replicas` is the topic's setting; a partition with fewer replicas needs all of them.
     """
 
     broker_id: int
@@ -51,9 +51,9 @@ class LeaderSettings:
 class PartitionLeader:
     """One partition while this broker leads it, from one leader epoch to the next.
 
-    Made anew whenever the broker comes to lead; thrown away when it follows. Every verb that may
-    move the high watermark does so itself. `broker_epoch` and `cluster` are asked whenever they
-    are needed: both change under the leader's feet.
+    The owner creates an object whenever the broker becomes leader, and discards it when the broker
+    becomes follower. Every method that can move the high watermark does so itself. `broker_epoch`
+    and `cluster` are called whenever they are needed, since both change in the meantime.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PartitionLeader:
         cluster: Callable[[], ClusterImage],
         high_watermark: int,
     ) -> None:
-        """Begin with the high watermark that the replica has learnt so far."""
+        """Begin with the high watermark that the replica knows."""
         self._settings = settings
         self._broker_epoch = broker_epoch
         self._cluster = cluster
@@ -74,26 +74,26 @@ class PartitionLeader:
         self.log_end_offset = 0
         self.leader_epoch = -1
         self.partition_epoch = -1
-        self.state: IsrState = CommittedIsr(frozenset())
+        self.state: IsrState = CommittedPartitionState(frozenset())
 
     @property
     def min_insync_replicas(self) -> int:
-        """How many have to be in sync for a write of ``acks=all``."""
+        """The number of replicas that must be in sync for a write with ``acks=all``."""
         return min(self._settings.min_insync_replicas, len(self._followers) + 1)
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether too few are in sync."""
+        """Whether fewer replicas than `min_insync_replicas` are in sync."""
         return len(self.state.members) < self.min_insync_replicas
 
     def lead(self, partition: PartitionRegistration, *, log_end_offset: int, now_ms: float) -> bool:
-        """Follow what the metadata log says; False where it says less than is known already.
+        """Apply the partition's state in the metadata log; return False if that state is outdated.
 
-        Whatever change is under way is given up: the log tells what is in force. Not so where the
-        log only repeats what the controller's answer said already, and the change was asked for
-        after that: it may be in force by now. (Kafka 4.3 gives it up there, too, and may then take
-        a record for committed that a member of the ISR does not have.) The leader has recovered
-        what it could by being here, so it is RECOVERED from now on.
+        A change in flight is dropped: the log contains the state in force. The exception is a log
+        that only repeats the state of the controller's last response: a change that was proposed
+        after that response may be in force by now. (Kafka 4.3 drops it there, too, and may then
+        treat a record as committed that a member of the ISR does not have.) This leader has
+        recovered as much as it could, so the partition is RECOVERED from now on.
         """
         if partition.partition_epoch < self.partition_epoch:
             return False
@@ -102,7 +102,7 @@ class PartitionLeader:
         isr = frozenset(partition.isr)
         is_new_leader = self.leader_epoch < 0
         self._follow_assignment(partition)
-        self.state = CommittedIsr(isr, RECOVERED)
+        self.state = CommittedPartitionState(isr, RECOVERED)
         self.log_end_offset = log_end_offset
         if partition.leader_epoch > self.leader_epoch:
             self._epoch_start_offset = log_end_offset
@@ -121,21 +121,21 @@ class PartitionLeader:
         return True
 
     def on_append(self, log_end_offset: int, now_ms: float) -> None:
-        """Note that the leader's own log has grown."""
+        """Record the new end of the leader's own log."""
         self.log_end_offset = log_end_offset
         self._raise_high_watermark(now_ms)
 
     def check_fetch(self, fetch: FollowerFetch) -> None:
-        """Raise `LeaderRefusesError` for a fetch that is not to be served."""
+        """Raise `LeaderRefusesError` for a fetch that must not be served."""
         if fetch.leader_epoch < self.leader_epoch:
             raise LeaderRefusesError(ErrorCode.FENCED_LEADER_EPOCH)
         if fetch.leader_epoch > self.leader_epoch or fetch.broker_id not in self._followers:
             raise LeaderRefusesError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: float) -> IsrProposal | None:
-        """Note how far a follower is; the change to ask for, where it is to join the ISR.
+        """Record a follower's progress; return the proposal if the follower should join the ISR.
 
-        The follower's log must be known to agree with the leader's up to the offset.
+        The caller must know that the follower's log agrees with the leader's up to the offset.
         """
         self.check_fetch(fetch)
         if is_of_past_incarnation(self._cluster(), fetch.broker_id, fetch.broker_epoch):
@@ -150,12 +150,12 @@ class PartitionLeader:
         return proposal
 
     def shrink(self, now_ms: float) -> IsrProposal | None:
-        """Return the change to ask for where followers lag too far behind.
+        """Return the proposal that removes followers that lag too far behind, None without any.
 
-        To be called every half of ``replica.lag.time.max.ms``.
+        The owner calls this every half of ``replica.lag.time.max.ms``.
         """
         state = self.state
-        if not isinstance(state, CommittedIsr):
+        if not isinstance(state, CommittedPartitionState):
             return None
         lagging = frozenset(
             member
@@ -165,16 +165,16 @@ class PartitionLeader:
         if not lagging:
             return None
         proposal = self._proposal(state, state.members - lagging)
-        self.state = PendingShrink(lagging, proposal, state)
+        self.state = PendingShrinkIsr(lagging, proposal, state)
         return proposal
 
     def on_answer(self, proposal: IsrProposal, answer: Answer, now_ms: float) -> IsrProposal | None:
-        """Take in what the controller says to a proposal; the proposal again to retry it.
+        """Handle the controller's response to a proposal; return the proposal to send it again.
 
-        The answer to anything but the change under way comes too late and counts for nothing.
+        A response to anything but the proposal in flight is too late and is ignored.
         """
         state = self.state
-        if isinstance(state, CommittedIsr) or state.proposal is not proposal:
+        if isinstance(state, CommittedPartitionState) or state.proposal is not proposal:
             return None
         if isinstance(answer, Accepted):
             self._accept(answer, now_ms)
@@ -185,7 +185,7 @@ class PartitionLeader:
         return proposal if reaction is Reaction.RETRY else None
 
     def check_acks_all(self, required_offset: int) -> ErrorCode | None:
-        """Return the answer to a write that ends at an offset, None while it has to wait."""
+        """Return the error code for a write that ends at an offset, None while it must wait."""
         if self.high_watermark < required_offset:
             return None
         if len(self.state.maximal) < self.min_insync_replicas:
@@ -193,7 +193,7 @@ class PartitionLeader:
         return ErrorCode.NONE
 
     def check_append(self) -> None:
-        """Raise `LeaderRefusesError` where a write of ``acks=all`` must not even be begun."""
+        """Raise `LeaderRefusesError` where a write with ``acks=all`` must not be started."""
         if self.is_under_min_isr:
             raise LeaderRefusesError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
@@ -211,18 +211,18 @@ class PartitionLeader:
 
     def _expansion(self, follower: int) -> IsrProposal | None:
         state, progress = self.state, self._followers[follower]
-        if not isinstance(state, CommittedIsr) or follower in state.members:
+        if not isinstance(state, CommittedPartitionState) or follower in state.members:
             return None
-        # Below the start of this leader's epoch there may be records that are committed though
-        # this leader's high watermark has not got there yet.
+        # Records before the start of this leader's epoch may be committed although this leader's
+        # high watermark has not reached them yet.
         needed = max(self.high_watermark, self._epoch_start_offset)
         if progress.log_end_offset < needed or not self._may_join(follower):
             return None
         proposal = self._proposal(state, state.members | {follower})
-        self.state = PendingExpansion(follower, proposal, state)
+        self.state = PendingExpandIsr(follower, proposal, state)
         return proposal
 
-    def _proposal(self, state: CommittedIsr, members: frozenset[int]) -> IsrProposal:
+    def _proposal(self, state: CommittedPartitionState, members: frozenset[int]) -> IsrProposal:
         return IsrProposal(
             topic_id=self._settings.topic_id,
             partition_index=self._settings.partition_index,
@@ -236,9 +236,9 @@ class PartitionLeader:
         if member == self._settings.broker_id:
             return self._broker_epoch()
         progress = self._followers.get(member)
-        # Nothing is known of who has not fetched yet: the partition epoch has to do.
+        # A member that has not fetched yet has no known epoch: the partition epoch must suffice.
         if progress is None or progress.broker_epoch is None:
-            return EPOCH_NOT_TOLD
+            return EPOCH_UNKNOWN
         return progress.broker_epoch
 
     def _accept(self, answer: Accepted, now_ms: float) -> None:
@@ -246,15 +246,15 @@ class PartitionLeader:
             self.partition_epoch
         ):
             return
-        self.state = CommittedIsr(frozenset(answer.isr), answer.recovery_state)
+        self.state = CommittedPartitionState(frozenset(answer.isr), answer.recovery_state)
         self.partition_epoch = answer.partition_epoch
         self._raise_high_watermark(now_ms)
 
     def _raise_high_watermark(self, now_ms: float) -> None:
-        """Move the high watermark to where the maximal ISR is, and those about to join it.
+        """Move the high watermark to the lowest end of the maximal ISR and of joining replicas.
 
-        It stands still while too few are in sync: an ELR member that comes to lead then has
-        everything below it (KIP-966).
+        It does not move while too few replicas are in sync: an ELR member that becomes leader then
+        has everything below it (KIP-966).
         """
         if self.is_under_min_isr:
             return

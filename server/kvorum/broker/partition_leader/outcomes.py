@@ -1,4 +1,4 @@
-"""What follows from the controller's answer about one partition."""
+"""Outcomes of a proposal, and the leader's reaction to each error code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The state of the partition after the change, or as it was already."""
+    """An accepted change; the fields are the state of the partition in force."""
 
     leader_epoch: int
     partition_epoch: int
@@ -25,7 +25,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The change was refused."""
+    """A refused change."""
 
     code: ErrorCode
 
@@ -35,11 +35,11 @@ Answer: TypeAlias = Accepted | Refused
 
 @unique
 class Reaction(Enum):
-    """What a leader does about a refusal.
+    """A leader's reaction to a refusal.
 
     GO_BACK: the change was certainly not made, so the committed ISR counts again. AWAIT_METADATA:
-    what the leader knows is out of date; the change stays under way until the log tells more.
-    RETRY: ask again.
+    the leader's metadata is out of date; the change stays in flight until the log has newer
+    metadata. RETRY: send the proposal again.
     """
 
     GO_BACK = "go back"
@@ -49,22 +49,22 @@ class Reaction(Enum):
 
 REACTIONS: Final[Mapping[ErrorCode, Reaction]] = MappingProxyType(
     {
-        # The controller knows this partition epoch and tells that it has not made the change; no
-        # controller after it can make it then either.
+        # The controller knows this partition epoch and reports that it has not made the change; no
+        # later controller can make it either.
         ErrorCode.INELIGIBLE_REPLICA: Reaction.GO_BACK,
         ErrorCode.OPERATION_NOT_ATTEMPTED: Reaction.GO_BACK,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Reaction.AWAIT_METADATA,
         ErrorCode.UNKNOWN_TOPIC_ID: Reaction.AWAIT_METADATA,
         ErrorCode.FENCED_LEADER_EPOCH: Reaction.AWAIT_METADATA,
-        # An earlier try may have been the one that changed the epoch.
+        # An earlier attempt may have changed the epoch.
         ErrorCode.INVALID_UPDATE_VERSION: Reaction.AWAIT_METADATA,
         ErrorCode.INVALID_REQUEST: Reaction.AWAIT_METADATA,
-        # The change was made, and took the leadership from here.
+        # The change was made, and it moved the leadership to another replica.
         ErrorCode.NEW_LEADER_ELECTED: Reaction.AWAIT_METADATA,
     }
 )
 
 
 def reaction_to(code: ErrorCode) -> Reaction:
-    """Return what to do about a refusal; whatever has no rule of its own is tried again."""
+    """Return the reaction to a refusal; RETRY for every code without a rule of its own."""
     return REACTIONS.get(code, Reaction.RETRY)

@@ -1,1 +1,1 @@
-"""What a broker answers from its copy of the metadata, without asking the controller."""
+"""Responses that a broker makes from its metadata image, without the controller."""

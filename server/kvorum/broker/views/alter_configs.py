@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs on a broker: what it refuses, and what it passes on."""
+"""AlterConfigs and IncrementalAlterConfigs on a broker: its own checks, and forwarding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
+from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.config_changes import (
     DELETE,
     SET,
@@ -15,7 +16,6 @@ from kvorum.broker.views.config_changes import (
     check_broker_name,
     check_broker_values,
 )
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
@@ -57,9 +57,9 @@ Resource = TypeVar("Resource", bound=_Resource)
 
 @dataclass(frozen=True, slots=True)
 class Screened(Generic[Request_co]):
-    """What the broker answers itself, by the place in the request, and what is left to ask for.
+    """The broker's own results, by index in the request, and the request to forward.
 
-    An answer of None means that all is well and nothing is left to do.
+    A result of None is a success for which nothing has to be forwarded.
     """
 
     answers: Mapping[int, RequestError | None]
@@ -69,7 +69,7 @@ class Screened(Generic[Request_co]):
 def screen_incremental(
     image: MetadataImage, request: IncrementalAlterConfigsRequest, view: BrokerView
 ) -> Screened[IncrementalAlterConfigsRequest]:
-    """Sort out what the broker refuses of `request`."""
+    """Split `request` into the broker's own results and the part to forward."""
 
     def check(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> bool:
         _check_keys(
@@ -98,7 +98,7 @@ def screen_incremental(
 
 
 def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[AlterConfigsRequest]:
-    """Sort out what the broker refuses of `request`, which replaces whole configurations."""
+    """Split `request`, which replaces whole configurations, into own results and the rest."""
 
     def check(resource: AlterConfigsRequestAlterConfigsResource) -> bool:
         _check_keys(
@@ -125,7 +125,7 @@ def reassemble_incremental(
     own_answers: Mapping[int, RequestError | None],
     response: IncrementalAlterConfigsResponse,
 ) -> IncrementalAlterConfigsResponse:
-    """Return one answer a resource of `request`: the broker's own, or the controller's."""
+    """Return one result per resource of `request`: the broker's own, or the controller's."""
     return IncrementalAlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
         responses=[
@@ -144,7 +144,7 @@ def reassemble_legacy(
     own_answers: Mapping[int, RequestError | None],
     response: AlterConfigsResponse,
 ) -> AlterConfigsResponse:
-    """Return one answer a resource of `request`: the broker's own, or the controller's."""
+    """Return one result per resource of `request`: the broker's own, or the controller's."""
     return AlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
         responses=[
@@ -161,7 +161,7 @@ def reassemble_legacy(
 def _screen(
     resources: Sequence[Resource], check: Callable[[Resource], bool]
 ) -> Mapping[int, RequestError | None]:
-    """Return what the broker answers itself; `check` tells what needs nobody else."""
+    """Return the broker's own results; `check` returns True where nothing has to be forwarded."""
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     answers: dict[int, RequestError | None] = {}
     for index, resource in enumerate(resources):

@@ -1,6 +1,6 @@
-"""What a broker checks of configuration changes before it asks the controller for them.
+"""Checks of configuration changes, by a broker that is about to forward them.
 
-Only the broker can judge its own values; everything else is the controller's to judge.
+Only the broker can check its own values; the controller checks everything else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_broker_name(name: str, node_id: int) -> None:
 
 
 def check_broker_values(values: Mapping[str, str], *, is_of_one_broker: bool) -> None:
-    """Raise `RequestError` unless a broker could run with `values` as its dynamic ones."""
+    """Raise `RequestError` unless a broker could run with `values` as its dynamic configuration."""
     _refuse_any("Cannot update these configs dynamically", filter(_is_read_only, values))
     _refuse_any(
         "These security configs can be dynamically updated only per-listener using the listener "

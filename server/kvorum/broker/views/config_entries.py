@@ -1,4 +1,4 @@
-"""The configuration of one resource, as DescribeConfigs lists it."""
+"""Entries of DescribeConfigs for the configuration of one resource."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNKNOWN_TYPE = 0
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key: its value in force, and everything that could have given it one."""
+    """One key: its effective value, and all values that it could have."""
 
     name: str
     value: str | None
@@ -39,12 +39,12 @@ class ConfigEntry:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the value must not be shown; a key nobody knows might be a password."""
+        """Whether the value must not be shown; an unknown key might be a password."""
         return self.definition is None or self.definition.is_sensitive
 
     @property
     def source(self) -> ConfigSource:
-        """Where the value in force comes from."""
+        """The source of the effective value."""
         return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT
 
     @property
@@ -54,7 +54,7 @@ class ConfigEntry:
 
 
 def topic_entries(own: Mapping[str, str], layers: ConfigLayers) -> list[ConfigEntry]:
-    """Return every key of a topic, `own` being what is set for the topic itself."""
+    """Return every key of a topic; `own` has the values that are set for the topic itself."""
     defaults = topic_defaults(layers.texts())
     return [
         _topic_entry(definition, own, defaults, layers)
@@ -71,7 +71,7 @@ def _topic_entry(
 ) -> ConfigEntry:
     name = definition.name
     if definition.is_internal and name in own:
-        # Kafka shows the text of these as it was written.
+        # Kafka shows the unchanged text of internal keys.
         value: str | None = own[name]
     else:
         value = convert_to_text(_value(definition, own, defaults))
@@ -81,7 +81,7 @@ def _topic_entry(
 
 
 def group_entries(own: Mapping[str, str], layers: ConfigLayers) -> list[ConfigEntry]:
-    """Return every key of a group, `own` being what is set for the group itself."""
+    """Return every key of a group; `own` has the values that are set for the group itself."""
     defaults = group_defaults(layers.texts())
     entries: list[ConfigEntry] = []
     for name, definition in sorted(GROUP_CONFIGS.items()):
@@ -111,14 +111,14 @@ def client_metrics_entries(own: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def broker_entries(layers: ConfigLayers) -> list[ConfigEntry]:
-    """Return every key of this node, and what else its properties file sets."""
+    """Return every key of this node, and unknown keys that its properties file sets."""
     texts = layers.texts()
     known = [name for name, definition in BROKER_CONFIGS.items() if not definition.is_internal]
     return [_broker_entry(name, texts, layers.synonyms(name)) for name in sorted({*known, *texts})]
 
 
 def cluster_entries(layers: ConfigLayers) -> list[ConfigEntry]:
-    """Return what is set for all brokers dynamically."""
+    """Return the keys that are set dynamically for all brokers."""
     return [
         _described(
             name,
@@ -145,13 +145,13 @@ def _broker_entry(name: str, texts: Mapping[str, str], synonyms: Iterable[Synony
 
 
 def _described(name: str, value: str | None, synonyms: Iterable[Synonym]) -> ConfigEntry:
-    """Return a broker key with a value that is shown as it is."""
+    """Return the entry of a broker key, whose value is shown unchanged."""
     definition = broker_definition(name)
     return ConfigEntry(
         name=name,
         value=value,
         synonyms=tuple(synonyms),
-        # Kafka looks for the name as it is, so that keys of a listener are not found.
+        # Kafka looks up the exact name, so that keys with a listener prefix are not found.
         is_read_only=definition is None or definition.name != name or definition.is_read_only,
         definition=definition,
     )
@@ -167,7 +167,7 @@ def _value(
     if definition.name in defaults:
         value = defaults[definition.name]
         if definition.validator is not None:
-            # A broker key may allow what the key of a topic or group does not.
+            # A broker key may allow values that the key of a topic or group does not allow.
             definition.validator.check(definition.name, value)
         return value
     return default_value(definition)

@@ -1,4 +1,4 @@
-"""Where the value of a broker key comes from: four layers, the strongest first."""
+"""Sources of a broker key's value: four layers, in order of precedence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PER_LISTENER_ONLY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A key that could give another one its value, and the value it has in one layer."""
+    """A key that could give another key its value, and its value in one layer."""
 
     name: str
     value: str
@@ -50,17 +50,17 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLayers:
-    """The values one node sees: its own, the cluster's, its file's; beneath are the defaults."""
+    """The values for one node: its own, the cluster's, and its file's, above the defaults."""
 
     node: Mapping[str, str]
     cluster: Mapping[str, str]
     static: Mapping[str, str]
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """Return every value that the key `name` could have, the one in force first.
+        """Return every value that the key `name` could have, the effective one first.
 
-        What stands before the first value of the key itself is left out: it belongs to a more
-        special key.
+        Values before the first value of the key itself are left out: they belong to a more specific
+        key.
         """
         names = broker_synonyms(name)
         found = [
@@ -81,10 +81,10 @@ class ConfigLayers:
         return found[own[0] :] if own else []
 
     def texts(self) -> dict[str, str]:
-        """Return the explicit value in force of each key that has one.
+        """Return the effective value of each key that is set explicitly.
 
-        A dynamic key takes away what weaker layers say of its whole family: log.retention.ms that
-        of log.retention.hours too.
+        A dynamic key removes the values of its whole family from weaker layers: log.retention.ms
+        removes log.retention.hours too.
         """
         merged = dict(self.static)
         for layer in (self.cluster, self.node):
@@ -97,24 +97,24 @@ class ConfigLayers:
 
 
 def config_layers(configs: ConfigsImage, *, node_id: int, texts: Mapping[str, str]) -> ConfigLayers:
-    """Return the layers of node `node_id`, whose properties file says `texts`."""
+    """Return the layers of node `node_id`; `texts` is the content of its properties file."""
     return ConfigLayers(
-        node=_taken(configs.of(ResourceType.BROKER, str(node_id)), is_for_all=False),
-        cluster=_taken(configs.of_cluster(), is_for_all=True),
+        node=_applied(configs.of(ResourceType.BROKER, str(node_id)), is_for_all=False),
+        cluster=_applied(configs.of_cluster(), is_for_all=True),
         static=texts,
     )
 
 
-def _taken(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
-    """Return what a node takes of the dynamic values that are in the log.
+def _applied(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
+    """Return those dynamic values in the log that a node applies.
 
-    The controller lets everything into the log. A node ignores values that are no values of their
+    The controller writes every value to the log. A node ignores values that are invalid for their
     key, keys that cannot change while it runs, and keys that only a single broker may have.
     """
-    return {name: text for name, text in texts.items() if _is_taken(name, text, is_for_all)}
+    return {name: text for name, text in texts.items() if _is_applied(name, text, is_for_all)}
 
 
-def _is_taken(name: str, text: str, is_for_all: bool) -> bool:
+def _is_applied(name: str, text: str, is_for_all: bool) -> bool:
     definition = broker_definition(name)
     is_of_a_listener = name.startswith(_LISTENER_PREFIX)
     base = name if definition is None else definition.name

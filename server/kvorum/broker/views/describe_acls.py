@@ -1,10 +1,19 @@
-"""DescribeAcls (29): access control entries, each resource with all that is about it."""
+"""DescribeAcls (29): access control entries, grouped by resource."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
+from kvorum.metadata.acl_codes import AclOperation, problem_with_codes
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.refusal import refused_by_message
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
@@ -13,8 +22,12 @@ from kvorum.wire.messages.describe_acls import (
 )
 
 
-def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """Describe the entries that the filter is about, in order; each kind of entry once."""
+def describe_acls(
+    image: MetadataImage, request: DescribeAclsRequest, view: BrokerView
+) -> DescribeAclsResponse:
+    """Describe the entries that the filter matches, sorted and without duplicates."""
+    if not view.access.is_restricted:
+        raise RequestError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     wanted = AclFilter.of(request)
     by_resource: dict[tuple[int, str, int], list[AccessControlEntry]] = {}
     for entry in sorted({entry for _, entry in matching_entries(image.acls, wanted)}):
@@ -40,3 +53,19 @@ def _description(entry: AccessControlEntry) -> DescribeAclsResponseAclDescriptio
         operation=entry.operation,
         permission_type=entry.permission_type,
     )
+
+
+def _form_problem(request: DescribeAclsRequest) -> str | None:
+    """Return what is wrong where a code is UNKNOWN; codes that do not exist match nothing."""
+    codes = {request.resource_type_filter, request.pattern_type_filter}
+    return problem_with_codes(codes | {request.operation, request.permission_type})
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_ACLS,
+    request=DescribeAclsRequest,
+    permission=AclOperation.DESCRIBE,
+    answer=describe_acls,
+    refuse=refused_by_message(DescribeAclsResponse),
+    form_problem=_form_problem,
+)

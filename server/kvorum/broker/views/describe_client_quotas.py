@@ -1,15 +1,20 @@
-"""DescribeClientQuotas (48): the quotas of the entities that a filter lets through (KIP-546)."""
+"""DescribeClientQuotas (48): the quotas of the entities that a filter matches (KIP-546)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from immutables import Map
 
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import QuotaEntity
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -25,7 +30,7 @@ ENTITY_TYPES = frozenset({"user", "client-id", "ip"})
 
 @dataclass(slots=True)
 class _Filter:
-    """Names that entity types must have, None being the default, and types that must be there."""
+    """The required name per entity type (None: the default), and the types that must be present."""
 
     exact: dict[str, str | None] = field(default_factory=dict[str, str | None])
     present: set[str] = field(default_factory=set[str])
@@ -34,7 +39,7 @@ class _Filter:
     def types(self) -> set[str]:
         return self.exact.keys() | self.present
 
-    def lets_through(self, entity: Mapping[str, str | None], *, is_strict: bool) -> bool:
+    def matches(self, entity: Mapping[str, str | None], *, is_strict: bool) -> bool:
         if is_strict and set(entity) != self.types:
             return False
         return self.types <= entity.keys() and all(
@@ -43,14 +48,14 @@ class _Filter:
 
 
 def describe_client_quotas(
-    image: MetadataImage, request: DescribeClientQuotasRequest
+    image: MetadataImage, request: DescribeClientQuotasRequest, _view: BrokerView
 ) -> DescribeClientQuotasResponse:
-    """List the entities that fit; raises `RequestError` for a filter that makes no sense."""
+    """List the entities that match; raise `RequestError` for an invalid filter."""
     wanted = _read_filter(request.components)
     entries = [
         _entry(entity, values)
         for entity, values in sorted(image.client_quotas.entities.items(), key=_by_name)
-        if wanted.lets_through(dict(entity), is_strict=request.strict)
+        if wanted.matches(dict(entity), is_strict=request.strict)
     ]
     return DescribeClientQuotasResponse(entries=entries)
 
@@ -77,7 +82,7 @@ def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData])
 def _add(found: _Filter, component: DescribeClientQuotasRequestComponentData) -> None:
     kind, name = component.entity_type, component.match
     match component.match_type:
-        case 0:  # the name given
+        case 0:  # the given name
             if name is None:
                 raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
             found.exact[kind] = name
@@ -115,3 +120,24 @@ def _by_name(item: tuple[QuotaEntity, object]) -> list[tuple[str, str]]:
 
 def _invalid(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _refuse(
+    _: DescribeClientQuotasRequest, error: RequestError, _version: int
+) -> DescribeClientQuotasResponse:
+    """Refuse the request; a missing permission has no text, not even which one it is."""
+    is_not_allowed = error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return DescribeClientQuotasResponse(
+        error_code=error.code,
+        error_message=None if is_not_allowed else error.message,
+        entries=None,
+    )
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    request=DescribeClientQuotasRequest,
+    permission=AclOperation.DESCRIBE_CONFIGS,
+    answer=describe_client_quotas,
+    refuse=_refuse,
+)

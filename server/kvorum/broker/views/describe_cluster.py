@@ -1,12 +1,16 @@
-"""DescribeCluster (60) as a broker answers it: with the brokers."""
+"""DescribeCluster (60) on a broker: the brokers of the cluster."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
 from kvorum.broker.views.partitions import random_alive_broker
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import NONE
+from kvorum.metadata.refusal import refused_by_message
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -22,7 +26,7 @@ NOBODY: Final = -1
 def describe_cluster(
     image: MetadataImage, request: DescribeClusterRequest, view: BrokerView
 ) -> DescribeClusterResponse:
-    """Name the brokers that have the listener; fenced ones only where they are asked for."""
+    """List the brokers that have the listener; fenced ones only if the request includes them."""
     if request.endpoint_type != BROKER_ENDPOINT:
         return _wrong_endpoint_type(request.endpoint_type, view.api_version)
     brokers: list[DescribeClusterResponseDescribeClusterBroker] = []
@@ -47,7 +51,7 @@ def describe_cluster(
         endpoint_type=BROKER_ENDPOINT,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = view.access.told_operations_on_cluster()
+        response.cluster_authorized_operations = view.access.operations_on_cluster()
     return response
 
 
@@ -64,3 +68,12 @@ def _wrong_endpoint_type(endpoint_type: int, api_version: int) -> DescribeCluste
     return DescribeClusterResponse(
         error_code=ErrorCode.INVALID_REQUEST if api_version == 0 else code, error_message=message
     )
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_CLUSTER,
+    request=DescribeClusterRequest,
+    permission=NONE,
+    answer=describe_cluster,
+    refuse=refused_by_message(DescribeClusterResponse),
+)

@@ -1,11 +1,14 @@
-"""DescribeConfigs (32): what holds for topics, brokers, groups and the rest, and why."""
+"""DescribeConfigs (32): effective configurations of resources, and the sources of values."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Iterable
+from typing import Final
 
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
 from kvorum.broker.views.config_entries import (
     ConfigEntry,
     broker_entries,
@@ -15,15 +18,16 @@ from kvorum.broker.views.config_entries import (
     topic_entries,
 )
 from kvorum.broker.views.config_layers import Synonym, config_layers
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import check_topic_name
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -42,12 +46,12 @@ KNOWN_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 def describe_configs(
     image: MetadataImage, request: DescribeConfigsRequest, view: BrokerView
 ) -> DescribeConfigsResponse:
-    """Describe each resource on its own; brokers and loggers only those of this node.
+    """Describe each resource on its own; brokers and loggers only of this node.
 
-    A type that does not exist refuses the whole request.
+    A type that does not exist makes the whole request fail.
     """
     if any(resource.resource_type not in KNOWN_TYPES for resource in request.resources):
-        return refuse_describe_configs(request, ErrorCode.INVALID_REQUEST)
+        return _refuse(request, RequestError(ErrorCode.INVALID_REQUEST), view.api_version)
     described: list[DescribeConfigsResponseDescribeConfigsResult] = []
     refused: list[DescribeConfigsResponseDescribeConfigsResult] = []
     for resource in request.resources:
@@ -64,12 +68,12 @@ def describe_configs(
     return DescribeConfigsResponse(results=described + refused)
 
 
-def refuse_describe_configs(
-    request: DescribeConfigsRequest, code: ErrorCode
+def _refuse(
+    request: DescribeConfigsRequest, error: RequestError, _version: int
 ) -> DescribeConfigsResponse:
-    """Return the response that refuses every resource of `request`."""
+    """Refuse every resource."""
     return DescribeConfigsResponse(
-        results=[_refusal(resource, code) for resource in request.resources]
+        results=[_refusal(resource, error.code) for resource in request.resources]
     )
 
 
@@ -101,7 +105,7 @@ def _describe(
             result.error_message = error.message
         return result
     except InvalidConfigError as error:
-        # Kafka has no code for values in force that are no values, and tells no more either.
+        # Kafka has no error code for invalid effective values, and sends no message either.
         _log.warning("%s cannot be described: %s", resource.resource_name, error.message)
         result.error_code, result.error_message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         return result
@@ -174,7 +178,7 @@ def _loggers(view: BrokerView) -> Iterable[ConfigEntry]:
 
 
 def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponseDescribeConfigsResourceResult:
-    """Return what is said of a logger: its level, and nothing about types or synonyms."""
+    """Return the result for a logger: its level, without type and synonyms."""
     return DescribeConfigsResponseDescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
@@ -208,3 +212,12 @@ def _answer(
 
 def _invalid(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_REQUEST, message)
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_CONFIGS,
+    request=DescribeConfigsRequest,
+    permission=PER_RESOURCE,
+    answer=describe_configs,
+    refuse=_refuse,
+)

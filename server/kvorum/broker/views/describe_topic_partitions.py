@@ -1,15 +1,20 @@
-"""DescribeTopicPartitions (75): the partitions of topics, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions (75): the partitions of topics, one page at a time (KIP-966)."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
 from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -23,9 +28,9 @@ from kvorum.wire.messages.describe_topic_partitions import (
 def describe_topic_partitions(
     image: MetadataImage, request: DescribeTopicPartitionsRequest, view: BrokerView
 ) -> DescribeTopicPartitionsResponse:
-    """Answer for topics in order of name, from the cursor on, up to the size of a page.
+    """Describe topics in order of name, from the cursor on, up to the size of a page.
 
-    Raises `RequestError` INVALID_REQUEST for a cursor that makes no sense.
+    Raises `RequestError` INVALID_REQUEST for an invalid cursor.
     """
     asked = _names_from_cursor(image, request)
     names = [n for n in asked if view.access.allows_on_topic(AclOperation.DESCRIBE, n)]
@@ -127,3 +132,24 @@ def _partition(
         last_known_elr=list(partition.last_known_elr),
         offline_replicas=offline_replicas(image.cluster, partition, view.listener),
     )
+
+
+def _refuse(
+    request: DescribeTopicPartitionsRequest, error: RequestError, _version: int
+) -> DescribeTopicPartitionsResponse:
+    """Refuse every topic that is named."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code)
+            for topic in request.topics
+        ]
+    )
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    request=DescribeTopicPartitionsRequest,
+    permission=PER_RESOURCE,
+    answer=describe_topic_partitions,
+    refuse=_refuse,
+)

@@ -1,11 +1,17 @@
-"""DescribeUserScramCredentials (50): which mechanisms users have, never what proves them."""
+"""DescribeUserScramCredentials (50): the mechanisms of users, without any secret."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.scram_image import ScramImage
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -16,9 +22,12 @@ from kvorum.wire.messages.describe_user_scram_credentials import (
 
 
 def describe_user_scram_credentials(
-    image: MetadataImage, request: DescribeUserScramCredentialsRequest
+    image: MetadataImage, request: DescribeUserScramCredentialsRequest, _view: BrokerView
 ) -> DescribeUserScramCredentialsResponse:
-    """Describe the users that are named, all users where none is."""
+    """Describe the given users, or all users if the request has none.
+
+    Kafka's controllers list this request but fail it (UNKNOWN_SERVER_ERROR).
+    """
     if request.users:
         counts = Counter(user.name for user in request.users)
     else:
@@ -31,9 +40,7 @@ def describe_user_scram_credentials(
 def _describe(
     image: ScramImage, user: str, count: int
 ) -> DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult:
-    result = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
-        user=user, error_message=None
-    )
+    result = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(user=user)
     if count > 1:
         result.error_code = ErrorCode.DUPLICATE_RESOURCE
         result.error_message = (
@@ -55,3 +62,33 @@ def _describe(
 
 def _mechanism(item: tuple[tuple[int, str], object]) -> tuple[int, str]:
     return item[0]
+
+
+def _refuse(
+    request: DescribeUserScramCredentialsRequest, error: RequestError, _version: int
+) -> DescribeUserScramCredentialsResponse:
+    """Refuse the request, and each user without a name.
+
+    A missing permission has no text, not even which one it is.
+    """
+    is_not_allowed = error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    message = None if is_not_allowed else error.message
+    return DescribeUserScramCredentialsResponse(
+        error_code=error.code,
+        error_message=message,
+        results=[
+            DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
+                error_code=error.code, error_message=message
+            )
+            for _ in request.users or ()
+        ],
+    )
+
+
+API: Final = ViewApi(
+    key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    request=DescribeUserScramCredentialsRequest,
+    permission=AclOperation.DESCRIBE,
+    answer=describe_user_scram_credentials,
+    refuse=_refuse,
+)

@@ -1,12 +1,16 @@
-"""ListConfigResources (74): which resources have, or may have, configuration."""
+"""ListConfigResources (74): the resources that have, or can have, configurations."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.views.view import BrokerView
+from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import ViewApi
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
@@ -26,7 +30,7 @@ ALL_TYPES: Final = (
 def list_config_resources(
     image: MetadataImage, request: ListConfigResourcesRequest, view: BrokerView
 ) -> ListConfigResourcesResponse:
-    """Name the resources of the wanted types; version 0 knows client metrics only."""
+    """List the resources of the requested types; version 0 has client metrics only."""
     known = (ResourceType.CLIENT_METRICS,) if view.api_version == 0 else ALL_TYPES
     wanted = set(request.resource_types or known)
     if not wanted <= set(known):
@@ -53,3 +57,12 @@ def _names(image: MetadataImage, resource_type: ResourceType, view: BrokerView) 
             if broker.endpoint(view.listener)
         ]
     return sorted(name for kind, name in image.configs.resources if kind == resource_type)
+
+
+API: Final = ViewApi(
+    key=ApiKey.LIST_CONFIG_RESOURCES,
+    request=ListConfigResourcesRequest,
+    permission=AclOperation.DESCRIBE_CONFIGS,
+    answer=list_config_resources,
+    refuse=refused_by_code(ListConfigResourcesResponse),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.partitions import (
     NO_NODE,
     alive_brokers,
@@ -13,7 +14,6 @@ from kvorum.broker.views.partitions import (
     offline_replicas,
     random_alive_broker,
 )
-from kvorum.broker.views.view import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
@@ -38,16 +38,16 @@ VERSIONS_WITH_CLUSTER_OPERATIONS = range(8, 11)
 
 @dataclass(frozen=True, slots=True)
 class MetadataAnswer:
-    """The response, and the topics that are to be created because a client asked for them."""
+    """The response, and the missing topics that the broker has to create for the client."""
 
     response: MetadataResponse
     topics_to_create: tuple[str, ...] = ()
 
 
 def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -> MetadataAnswer:
-    """Answer with what the broker knows; topics that do not exist may be about to be created.
+    """Describe brokers and topics by the broker's image; collect missing topics to create.
 
-    Raises `RequestError` INVALID_REQUEST where the version does not allow what is asked.
+    Raises `RequestError` INVALID_REQUEST for a request that its version does not allow.
     """
     wants_all = request.topics is None or (not request.topics and view.api_version == 0)
     _check_request(request, view.api_version)
@@ -101,7 +101,7 @@ def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponse
 
 
 def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> list[str]:
-    """Return the names among `topics` to create; refuse those the client may not create."""
+    """Return the names among `topics` to create; refuse those that the client may not create."""
     missing = [
         topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
@@ -120,16 +120,16 @@ def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> 
 def _wanted_topics(
     image: MetadataImage, request: MetadataRequest, view: BrokerView
 ) -> list[MetadataResponseTopic]:
-    """Return an answer for each topic that is named; by id alone where any id is given.
+    """Return an entry for each requested topic; if any topic has an id, only ids count.
 
-    Topics that the client may not describe look the same whether there are such topics or not.
+    The entry of a topic that the client may not describe does not reveal whether the topic exists.
     """
     wanted = request.topics or []
     ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
     if ids:
         known = [image.topics.by_id[topic_id] for topic_id in ids if topic_id in image.topics.by_id]
         unknown = [topic_id for topic_id in ids if topic_id not in image.topics.by_id]
-        # The id of a topic is no secret, its name may be.
+        # The id of a topic is not secret, but its name may be.
         return [_unknown_id(topic_id) for topic_id in unknown] + [
             _topic(image, topic, view)
             if view.access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
@@ -193,7 +193,7 @@ def _partition(
     cluster, listener = image.cluster, view.listener
     replicas, isr = list(partition.replicas), list(partition.isr)
     if view.api_version == 0:
-        # The oldest clients cannot be told about brokers they have no address of.
+        # The oldest clients must not get the ids of brokers whose addresses they do not get.
         replicas = alive_replicas(cluster, replicas, listener)
         isr = alive_replicas(cluster, isr, listener)
     leads = has_listener(cluster, partition.leader, listener)
@@ -237,7 +237,7 @@ def _add_operations(response: MetadataResponse, request: MetadataRequest, view: 
     if view.api_version in VERSIONS_WITH_CLUSTER_OPERATIONS and (
         request.include_cluster_authorized_operations
     ):
-        response.cluster_authorized_operations = view.access.told_operations_on_cluster()
+        response.cluster_authorized_operations = view.access.operations_on_cluster()
     if request.include_topic_authorized_operations:
         for topic in response.topics:
             if topic.name is not None and topic.error_code != REFUSED:

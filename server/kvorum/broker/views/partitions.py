@@ -1,4 +1,4 @@
-"""Partitions as clients see them on one listener."""
+"""Leaders and replicas of partitions, as clients of one listener see them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def alive_brokers(cluster: ClusterImage, listener: str) -> list[BrokerRegistrati
     return [broker for broker in cluster.unfenced_brokers() if broker.endpoint(listener)]
 
 
-def random_alive_broker(cluster: ClusterImage, random: Random) -> int:
-    """Return the id that clients are told is the controller's: some unfenced broker's, or -1.
+def random_alive_broker(cluster: ClusterImage, random_source: Random) -> int:
+    """Return the id to report as the controller's: that of a random unfenced broker, or -1.
 
-    Whichever broker is asked passes on what only the controller can do.
+    Every broker forwards requests that only the controller can handle.
     """
     brokers = cluster.unfenced_brokers()
-    return random.choice(brokers).id if brokers else NO_NODE
+    return random_source.choice(brokers).id if brokers else NO_NODE
 
 
 def has_listener(cluster: ClusterImage, broker_id: int, listener: str) -> bool:
-    """Tell whether the broker is registered with `listener`."""
+    """Return whether the broker is registered with `listener`."""
     broker = cluster.brokers.get(broker_id)
     return broker is not None and broker.endpoint(listener) is not None
 

@@ -1,1 +1,1 @@
-"""A small admin client for the commands that ask a running cluster, with Kafka's texts."""
+"""A small admin client for commands that talk to a running cluster, with Kafka's messages."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.address import Address
 
 
-def java_address(address: HostPort) -> str:
-    """Return ``name/address:port``, without the name where there is only an address."""
+def java_address(address: Address) -> str:
+    """Return ``name/address:port``; without the name if the host is an address itself."""
     name = "" if _literal(address.host) is not None else address.host
     found = _literal(address.host) or _resolved(address)
     if found is None:
@@ -27,8 +27,8 @@ def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _resolved(address: HostPort) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Look a name up; of several addresses the first of the older kind, as Java does."""
+def _resolved(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Resolve a name; among several addresses, prefer IPv4, as Java does."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

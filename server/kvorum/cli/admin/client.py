@@ -1,4 +1,4 @@
-"""The admin client: calls that are tried again until they are answered or time is up."""
+"""The admin client: calls with retries and a deadline."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from kvorum.cli.admin.asking import Call, ask
+from kvorum.cli.admin.call import Call, ask
 from kvorum.cli.admin.error_classes import ERRORS_PACKAGE
 from kvorum.cli.admin.errors import CallFailedError, Failure
-from kvorum.cli.admin.finding import NodeFinder
-from kvorum.cli.admin.nodes import Backoff, Clock, Connections
+from kvorum.cli.admin.node_finder import NodeFinder
+from kvorum.cli.admin.nodes import AdminClock, Backoff, Connections
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.wire.primitives import Message
 
@@ -21,12 +21,12 @@ _TIMEOUT = f"{ERRORS_PACKAGE}.TimeoutException"
 
 
 class AdminClient:
-    """Asks one cluster; use as an asynchronous context."""
+    """A client of one cluster; use it as an asynchronous context manager."""
 
     def __init__(self, settings: AdminSettings, *, warn: Callable[[str], None]) -> None:
         chance = random.SystemRandom()
         self._settings = settings
-        self._clock = Clock()
+        self._clock = AdminClock()
         self._backoff = Backoff(settings, chance)
         self._connections = Connections(settings, clock=self._clock, warn=warn)
         self._finder = NodeFinder(
@@ -46,7 +46,7 @@ class AdminClient:
         await self._connections.close()
 
     async def call(self, call: Call[Response, Answer]) -> Answer:
-        """Return the answer to a call; CallFailedError where it is refused or time is up."""
+        """Return the result of a call; CallFailedError if it is refused or the deadline passes."""
         deadline_ms = self._clock.now_ms() + self._settings.api_timeout_ms
         tries = 0
         while True:

@@ -1,7 +1,7 @@
-"""What Kafka's clients call each error code, and which of them are worth another try.
+"""Exception classes of Kafka's clients by error code, and the codes that are retriable.
 
-Kafka's tools print the Java class of what went wrong in front of its text. Scripts match on it, so
-ours print the same.
+Kafka's tools print the Java class of an exception before its message. Scripts match on it, so our
+tools print the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kvorum.wire.error_codes import ErrorCode
 ERRORS_PACKAGE: Final = "org.apache.kafka.common.errors"
 _OTHER_PACKAGES = MappingProxyType({ErrorCode.INVALID_RECORD: "org.apache.kafka.common"})
 
-# Where the class is not named after the code.
+# Only codes whose class is not named after them.
 _CLASSES = MappingProxyType(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
@@ -84,7 +84,7 @@ _RETRIABLE = frozenset(
 
 
 def error_code(number: int) -> ErrorCode:
-    """Return the code behind a number; one that is not known here stands for an unknown error."""
+    """Return the error code of a number; UNKNOWN_SERVER_ERROR for an unknown number."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -101,5 +101,5 @@ def class_of(code: ErrorCode) -> str:
 
 
 def is_retriable(code: ErrorCode) -> bool:
-    """Tell whether Kafka's clients try again after an answer with this code."""
+    """Return whether Kafka's clients retry after a response with this code."""
     return code in _RETRIABLE

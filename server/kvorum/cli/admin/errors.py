@@ -1,9 +1,9 @@
-"""What can go wrong when a command asks a cluster.
+"""Errors of commands that talk to a cluster.
 
 ::
 
-    AdminError              one line for the user, and what caused it where that says more
-    └── CallFailedError     a request was refused, or had no answer in time
+    AdminError              one line for the user, and its cause where that adds something
+    └── CallFailedError     a request was refused, or got no response in time
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONFIG_EXCEPTION = "org.apache.kafka.common.config.ConfigException"
 
 
 class AdminError(Exception):
-    """A command cannot be carried out; `cause` is a second line, or empty."""
+    """A command that cannot be carried out; `cause` is a second line, or empty."""
 
     def __init__(self, text: str, *, cause: str = "") -> None:
         super().__init__(text)
@@ -25,20 +25,20 @@ class AdminError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a call failed, in Kafka's words; `name` is a class in its package of errors."""
+    """The reason why a call failed: the exception class of Kafka's clients, and its message."""
 
     class_name: str
     text: str | None
     is_retriable: bool = False
     is_elsewhere: bool = False
-    """Whether somebody else is the controller: who it is has to be found out again."""
+    """Whether another node is the controller, so that it has to be looked up again."""
 
     def __str__(self) -> str:
         return self.class_name if self.text is None else f"{self.class_name}: {self.text}"
 
 
 class CallFailedError(AdminError):
-    """One call failed."""
+    """A call that failed."""
 
     def __init__(self, failure: Failure, *, cause: Failure | None = None) -> None:
         super().__init__(str(failure), cause="" if cause is None else str(cause))
@@ -46,7 +46,7 @@ class CallFailedError(AdminError):
 
 
 def refusal(number: int, message: str | None) -> CallFailedError:
-    """Return what an answer's error code means; without a message it has Kafka's usual one."""
+    """Return the error for a response's error code; without a message, with the default one."""
     code = error_code(number)
     text = code.default_message if message is None else message
     failure = Failure(class_name=class_of(code), text=text, is_retriable=is_retriable(code))
@@ -54,12 +54,12 @@ def refusal(number: int, message: str | None) -> CallFailedError:
 
 
 def failed(name: str, text: str, *, can_be_retried: bool = False) -> CallFailedError:
-    """Return a failure that no error code stands for."""
+    """Return the error for a failure that has no error code."""
     class_name = f"{ERRORS_PACKAGE}.{name}"
     return CallFailedError(Failure(class_name=class_name, text=text, is_retriable=can_be_retried))
 
 
 def not_created(problem: str) -> AdminError:
-    """Return what Kafka's tools say when they cannot even begin."""
+    """Return the error of Kafka's tools for an admin client that cannot be created."""
     cause = f"{CONFIG_EXCEPTION}: {problem}"
     return AdminError("Failed to create new KafkaAdminClient", cause=cause)

@@ -1,4 +1,4 @@
-"""Whom to ask: any broker, or the active controller, as Kafka's admin client finds them."""
+"""Nodes, connections, clock and backoff of the admin client."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from dataclasses import dataclass
 
 from kvorum.cli.admin.addresses import java_address
 from kvorum.cli.admin.settings import AdminSettings
-from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 
 _BACKOFF_BASE = 2
 _BACKOFF_JITTER = 0.2
 _TIMER_SLACK_MS = 1
-"""Java counts whole milliseconds: a deadline has passed one after it is reached."""
+"""Java counts whole milliseconds: a deadline has passed only one millisecond after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One server; those of the command line have negative ids until they have been asked."""
+class ClusterNode:
+    """A node of the cluster; a bootstrap address has a negative id."""
 
     node_id: int
-    address: HostPort
+    address: Address
 
 
-class Clock:
-    """Time in milliseconds: runs evenly, and begins with the time of the day."""
+class AdminClock:
+    """A clock in milliseconds that starts at the wall-clock time and then runs monotonically."""
 
     def __init__(self) -> None:
         self._ahead_ms = time.time() * 1000 - time.monotonic() * 1000
@@ -38,7 +38,7 @@ class Clock:
         return int(self._ahead_ms + time.monotonic() * 1000)
 
     def left_ms(self, deadline_ms: int) -> int:
-        """Return the milliseconds until a deadline, 0 when it has passed."""
+        """Return the milliseconds until a deadline, 0 if it has passed."""
         return max(0, deadline_ms - self.now_ms())
 
     async def pause(self, pause_ms: int, *, deadline_ms: int) -> None:
@@ -48,14 +48,14 @@ class Clock:
 
 
 class Backoff:
-    """Pauses that grow with every failure, each a little by chance."""
+    """Exponential backoff with jitter, as in Kafka's clients."""
 
     def __init__(self, settings: AdminSettings, chance: random.Random) -> None:
         self._settings = settings
         self._chance = chance
 
     def pause_ms(self, failures: int) -> int:
-        """Return how long to wait after as many failures before this one."""
+        """Return the pause after a failure that `failures` others precede."""
         settings = self._settings
         if settings.retry_backoff_ms == 0:
             return 0
@@ -65,22 +65,22 @@ class Backoff:
 
 
 class Connections:
-    """The connections of one client; the first failure to reach a node is warned of."""
+    """The connections of one client; the first failure to connect to a node gives a warning."""
 
-    def __init__(self, settings: AdminSettings, *, clock: Clock, warn: Callable[[str], None]):
+    def __init__(self, settings: AdminSettings, *, clock: AdminClock, warn: Callable[[str], None]):
         self._settings = settings
         self._clock = clock
         self._warn = warn
-        self._open: dict[Node, ClientConnection] = {}
-        self._complained: set[Node] = set()
+        self._open: dict[ClusterNode, ClientConnection] = {}
+        self._warned: set[ClusterNode] = set()
 
-    def is_open(self, node: Node) -> bool:
-        """Tell whether a node can be asked at once."""
+    def is_open(self, node: ClusterNode) -> bool:
+        """Return whether the connection to a node is open."""
         connection = self._open.get(node)
         return connection is not None and connection.is_open
 
-    async def to(self, node: Node, *, deadline_ms: int) -> ClientConnection | None:
-        """Return a connection to a node, None when there is none to be had."""
+    async def to(self, node: ClusterNode, *, deadline_ms: int) -> ClientConnection | None:
+        """Return a connection to a node, None where the node cannot be reached."""
         if self.is_open(node):
             return self._open[node]
         settings = self._settings
@@ -94,8 +94,8 @@ class Connections:
                 timeout_ms=timeout_ms,
             )
         except ClientConnectionError:
-            if node not in self._complained:
-                self._complained.add(node)
+            if node not in self._warned:
+                self._warned.add(node)
                 self._warn(
                     f"[AdminClient clientId={settings.client_id}] Connection to node "
                     f"{node.node_id} ({java_address(node.address)}) could not be established. "
@@ -105,8 +105,8 @@ class Connections:
         self._open[node] = connection
         return connection
 
-    def in_order(self, nodes: Iterable[Node], chance: random.Random) -> list[Node]:
-        """Return nodes in the order to try them: first those that are connected, then by chance."""
+    def in_order(self, nodes: Iterable[ClusterNode], chance: random.Random) -> list[ClusterNode]:
+        """Return nodes in the order to try them: connected ones first, otherwise at random."""
         shuffled = list(nodes)
         chance.shuffle(shuffled)
         return sorted(shuffled, key=lambda node: not self.is_open(node))

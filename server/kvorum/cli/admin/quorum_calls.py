@@ -1,13 +1,13 @@
-"""What can be asked about the metadata quorum, and what can be asked of it."""
+"""Calls that describe and change the metadata quorum."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kvorum.cli.admin.asking import Call
+from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
-from kvorum.cli.admin.finding import CONTROLLER_ENDPOINT
+from kvorum.cli.admin.node_finder import CONTROLLER_ENDPOINT
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -31,7 +31,7 @@ _BROKER_ENDPOINT = 1
 
 @dataclass(frozen=True, slots=True)
 class VoterEndpoint:
-    """Where a voter listens, under which name."""
+    """The name and address of a voter's listener."""
 
     listener: str
     host: str
@@ -44,7 +44,7 @@ class VoterEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """How far a replica has come; the times are milliseconds since 1970, None where unknown."""
+    """The progress of a replica; times are milliseconds since 1970, None where unknown."""
 
     replica_id: int
     directory_id: bytes
@@ -55,7 +55,7 @@ class ReplicaState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumInfo:
-    """The quorum as its leader sees it."""
+    """The state of the quorum as its leader reports it."""
 
     leader_id: int
     leader_epoch: int
@@ -66,13 +66,13 @@ class QuorumInfo:
 
     @property
     def leader(self) -> ReplicaState | None:
-        """The leader's own state, None where it is no voter."""
+        """The leader's own state, None where the leader is not a voter."""
         states = (voter for voter in self.voters if voter.replica_id == self.leader_id)
         return next(states, None)
 
 
 def cluster_id_call(*, asks_controllers: bool) -> Call[DescribeClusterResponse, str]:
-    """Return the question for the cluster's id."""
+    """Return the call that reads the cluster's id."""
     endpoint_type = CONTROLLER_ENDPOINT if asks_controllers else _BROKER_ENDPOINT
     return Call(
         name="listNodes",
@@ -83,7 +83,7 @@ def cluster_id_call(*, asks_controllers: bool) -> Call[DescribeClusterResponse, 
 
 
 def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, QuorumInfo]:
-    """Return the question for the quorum's state."""
+    """Return the call that reads the quorum's state."""
 
     def read(response: DescribeQuorumResponse) -> QuorumInfo:
         _check_controller(_error_codes(response), asks_controllers=asks_controllers)
@@ -105,7 +105,7 @@ def add_voter_call(
     endpoints: Sequence[VoterEndpoint],
     asks_controllers: bool,
 ) -> Call[AddRaftVoterResponse, None]:
-    """Return the wish to make a controller a voter."""
+    """Return the call that makes a controller a voter."""
 
     def request(timeout_ms: int) -> AddRaftVoterRequest:
         listeners = [
@@ -130,7 +130,7 @@ def add_voter_call(
 def remove_voter_call(
     *, voter_id: int, directory_id: bytes, asks_controllers: bool
 ) -> Call[RemoveRaftVoterResponse, None]:
-    """Return the wish that a controller be no voter any more."""
+    """Return the call that removes a controller from the voters."""
 
     def read(response: RemoveRaftVoterResponse) -> None:
         _check_change(response, asks_controllers=asks_controllers)
@@ -160,12 +160,12 @@ def _check_change(
 
 
 def _final(error: CallFailedError) -> CallFailedError:
-    """Return a refusal that is not to be tried again, whatever its code."""
+    """Return the error as one that is not retriable, whatever its code is."""
     return CallFailedError(replace(error.failure, is_retriable=False))
 
 
 def _check_controller(codes: set[int], *, asks_controllers: bool) -> None:
-    """Raise what makes the client look for the active controller and try again."""
+    """Raise the error that makes the client look up the active controller and retry."""
     moved = [ErrorCode.NOT_CONTROLLER]
     if asks_controllers:
         moved.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -202,7 +202,7 @@ def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
 
 
 def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
-    """Return the partition that was asked about; a peer that answers for others is refused."""
+    """Return the one expected partition; refuse a response about any other."""
     begin = "DescribeMetadataQuorum received"
     if len(response.topics) != 1:
         problem = f"{begin} {len(response.topics)} topics when 1 was expected"

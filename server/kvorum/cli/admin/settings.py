@@ -1,4 +1,4 @@
-"""The settings of the admin client: Kafka's keys, defaults, limits and complaints."""
+"""Settings of the admin client: Kafka's keys, defaults, limits and error messages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from kvorum.cli.admin.errors import AdminError, not_created
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
     ConfigDefinition,
     ConfigType,
-    HostPort,
     InvalidConfigError,
     parse_all,
     parse_host_port,
@@ -63,9 +63,9 @@ _DEFINITIONS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """Whom to ask, and how patiently; times in milliseconds."""
+    """The bootstrap addresses and the timeouts of the admin client; times in milliseconds."""
 
-    addresses: tuple[HostPort, ...]
+    addresses: tuple[Address, ...]
     asks_controllers: bool
     client_id: str = "adminclient-1"
     request_timeout_ms: int = 30_000
@@ -77,9 +77,10 @@ class AdminSettings:
 
 
 def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]) -> AdminSettings:
-    """Read the keys that count from `properties`; AdminError is what Kafka's tools complain of.
+    """Read the client's settings from `properties`; AdminError has the message of Kafka's tools.
 
-    Host names are looked up at once: those that nobody knows are warned of and left out.
+    Host names are resolved at once: those that cannot be resolved are reported through `warn` and
+    left out.
     """
     try:
         values = parse_all(_DEFINITIONS, properties)
@@ -123,9 +124,9 @@ def _api_timeout_ms(api_timeout_ms: int, *, request_timeout_ms: int, is_set: boo
     return request_timeout_ms
 
 
-def _addresses(entries: tuple[str, ...], warn: Callable[[str], None]) -> tuple[HostPort, ...]:
-    # The complaints name the servers' key for controllers too, as Kafka's do.
-    found: list[HostPort] = []
+def _addresses(entries: tuple[str, ...], warn: Callable[[str], None]) -> tuple[Address, ...]:
+    # The messages name the key of the brokers for controllers too, as Kafka's messages do.
+    found: list[Address] = []
     for entry in entries:
         try:
             address = parse_host_port(entry)
@@ -133,8 +134,8 @@ def _addresses(entries: tuple[str, ...], warn: Callable[[str], None]) -> tuple[H
             raise not_created(f"Invalid port in {SERVERS}: {entry}") from None
         if address is None:
             raise not_created(f"Invalid url in {SERVERS}: {entry}")
-        address = HostPort(address.host or "localhost", address.port)
-        if _is_known(address.host):
+        address = Address(address.host or "localhost", address.port)
+        if _is_resolvable(address.host):
             found.append(address)
         else:
             warn(
@@ -146,7 +147,7 @@ def _addresses(entries: tuple[str, ...], warn: Callable[[str], None]) -> tuple[H
     return tuple(dict.fromkeys(found))
 
 
-def _is_known(host: str) -> bool:
+def _is_resolvable(host: str) -> bool:
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

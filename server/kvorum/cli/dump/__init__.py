@@ -1,1 +1,1 @@
-"""What ``kvorum dump-log`` prints, one module for each kind of file and of content."""
+"""Output of ``kvorum dump-log``, with one module per kind of file and of content."""

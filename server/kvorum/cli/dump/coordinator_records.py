@@ -67,7 +67,7 @@ class CoordinatorDecoder:
     names: Mapping[int, str]
 
     def __call__(self, record: Record) -> Payload:
-        """Return key and value as JSON; a record that cannot be read says so in its key."""
+        """Return key and value as JSON; for a record that cannot be read, the error is the key."""
         if record.key is None:
             raise MissingKeyError(
                 f"Failed to decode message at offset {record.offset} using the specified decoder "
@@ -95,21 +95,21 @@ class CoordinatorDecoder:
         message, _ = kind.decode_from(data, _NUMBER.size, version)
         fields = to_json(message, version)
         if self.names[number] == "GroupMetadata":
-            _open_members(fields)
+            _decode_members(fields)
         return json_text({"version": str(version), "data": fields})
 
 
-def _open_members(group: Json) -> None:
-    """Replace what consumers sent as bytes by what it says, where it can be read."""
+def _decode_members(group: Json) -> None:
+    """Replace the bytes that consumers sent by their decoded form, where they can be decoded."""
     if group.get("protocolType") != _CONSUMER:
         return
     for member in group.get("members", ()):
         for name, kind in _MEMBER_FIELDS.items():
             if name in member:
-                member[name] = _opened(member[name], kind)
+                member[name] = _decoded(member[name], kind)
 
 
-def _opened(text: str, kind: type[Message]) -> Json:
+def _decoded(text: str, kind: type[Message]) -> Json:
     data = base64.b64decode(text)
     try:
         version = int(_NUMBER.unpack_from(data)[0])

@@ -1,4 +1,4 @@
-"""One file after the other: what it is by its name, and what is printed of it."""
+"""The dump of one file, whose kind its name shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _PASSED = "passed sanity check."
 
 @dataclass(slots=True)
 class Complaints:
-    """What is said on standard error once all files are printed, by file."""
+    """The messages for standard error after all files are printed, by file.
+
+    `now` has the messages to print directly after the current file.
+    """
 
     gaps: dict[Path, list[tuple[int, int]]] = field(
         default_factory=dict[Path, list[tuple[int, int]]]
@@ -38,7 +41,7 @@ class Complaints:
     now: list[str] = field(default_factory=list[str])
 
     def lines(self) -> Iterator[str]:
-        """Yield the complaints in Kafka's order: indexes, time indexes, logs."""
+        """Yield the messages in Kafka's order: indexes, time indexes, logs."""
         yield from self._section(
             "Mismatches in :{}",
             "  Index offset: {}, log offset: {}",
@@ -74,7 +77,7 @@ class Complaints:
 
 
 def file_lines(name: str, options: DumpOptions, complaints: Complaints) -> Iterator[str]:
-    """Yield what is printed of one file; OSError and DamagedFileError where it cannot be read."""
+    """Yield the output for one file; OSError and DamagedFileError where it cannot be read."""
     path = Path(name)
     yield f"Dumping {name}"
     match path.suffix:
@@ -93,9 +96,9 @@ def file_lines(name: str, options: DumpOptions, complaints: Complaints) -> Itera
 
 
 def _mapped(path: Path) -> memoryview:
-    """Return a file's bytes without reading them all; an empty file cannot be mapped.
+    """Map a file's bytes into memory; an empty file, which cannot be mapped, has no bytes.
 
-    The mapping ends with the last view of it, which a batch still at hand may be.
+    The mapping is removed with the last view of it, such as a batch that is still in use.
     """
     with path.open("rb") as file:
         if path.stat().st_size == 0:

@@ -1,4 +1,4 @@
-"""Batches and records of a segment or a snapshot, line by line."""
+"""Text form of the batches and records of a segment or a snapshot, line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_TIMESTAMP = -1
 UNLIMITED_BYTES = 2**31 - 1
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _INDENT = "|"
-# LeaderChange alone has a colon.
+# Only LeaderChange has a colon.
 _CONTROL_TITLES = MappingProxyType(
     {
         ControlRecordType.LEADER_CHANGE: "LeaderChange:",
@@ -36,10 +36,10 @@ _CONTROL_TITLES = MappingProxyType(
 
 @dataclass(slots=True)
 class LogDump:
-    """How a log is printed, and what was noticed on the way.
+    """A printer of one log, with the gaps that it found.
 
-    `decoder` is None where contents are not printed. `gaps` are pairs of offsets that follow each
-    other in the file but not in number; the first is -1 before the first record.
+    `decoder` is None where contents are not printed. `gaps` are pairs of offsets that are
+    neighbours in the file but not consecutive; the first offset is -1 before the first record.
     """
 
     file_name: str
@@ -50,7 +50,7 @@ class LogDump:
     gaps: list[tuple[int, int]] | None = None
 
     def lines(self, data: memoryview) -> Iterator[str]:
-        """Yield one line for each batch, and below it one for each record if asked for."""
+        """Yield one line for each batch and, if `is_deep`, one for each of its records."""
         self.gaps = []
         previous, valid_bytes = -1, 0
         shown = data[: self.bytes_max]
@@ -82,7 +82,7 @@ class LogDump:
 
 
 def records_with_texts(entry: Entry) -> Iterator[tuple[Record, str]]:
-    """Yield the records of a batch, however much they unpack to, and what they are."""
+    """Yield each record of a batch with its text, without a limit on the unpacked size."""
     if isinstance(entry, RecordBatch):
         for record in entry.records(UNLIMITED_BYTES):
             yield record, record_text(entry, record)
@@ -93,13 +93,13 @@ def records_with_texts(entry: Entry) -> Iterator[tuple[Record, str]]:
 
 
 def latest_timestamp(entry: Entry) -> int:
-    """Return the latest time of the records of a batch, -1 without any."""
+    """Return the latest timestamp of the records of a batch, -1 without records."""
     times = (record.timestamp for record in entry.records(UNLIMITED_BYTES))
     return max(times, default=NO_TIMESTAMP)
 
 
 def entry_line(entry: Entry) -> str:
-    """Return what the header of a batch, or of a message of format 0 or 1, says."""
+    """Return the line for the header of a batch, or for a message of format 0 or 1."""
     if isinstance(entry, RecordBatch):
         return batch_line(entry)
     return (
@@ -110,7 +110,7 @@ def entry_line(entry: Entry) -> str:
 
 
 def batch_line(batch: RecordBatch) -> str:
-    """Return what the header of a batch says."""
+    """Return the line for the header of a batch."""
     horizon = batch.delete_horizon_ms
     horizon_text = "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]"
     return (
@@ -129,7 +129,7 @@ def batch_line(batch: RecordBatch) -> str:
 
 
 def record_text(batch: RecordBatch, record: Record) -> str:
-    """Return what a record is, without its contents; of a control record also what it says."""
+    """Return the line for a record without its contents; with them for a control record."""
     sequence = -1
     if batch.base_sequence >= 0:
         sequence = (batch.base_sequence + record.offset - batch.base_offset) & _SEQUENCE_MASK
@@ -143,7 +143,7 @@ def record_text(batch: RecordBatch, record: Record) -> str:
 
 
 def message_text(wrapper: LegacyMessage, message: LegacyMessage, record: Record) -> str:
-    """Return what a message is, without its contents."""
+    """Return the line for a message of format 0 or 1, without its contents."""
     return (
         f"{_INDENT} offset: {record.offset} {_time_name(wrapper)}: {record.timestamp} "
         f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
@@ -152,7 +152,7 @@ def message_text(wrapper: LegacyMessage, message: LegacyMessage, record: Record)
 
 
 def control_text(record: Record) -> str:
-    """Return what a control record says."""
+    """Return the text of a control record's contents."""
     control = decode_control_record(record)
     message = control.message
     if isinstance(message, EndTxnMarker):

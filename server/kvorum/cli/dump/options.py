@@ -23,14 +23,14 @@ _FLAGS = (
     ("--offsets-decoder", "read contents as records of __consumer_offsets"),
     ("--transaction-log-decoder", "read contents as records of __transaction_state"),
     ("--share-group-state-decoder", "read contents as records of __share_group_state"),
-    ("--skip-record-metadata", "print of records only what they contain"),
+    ("--skip-record-metadata", "print only the contents of records"),
 )
 _MESSAGE_BYTES_MAX = 5 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What is printed of the files, and how."""
+    """The choice of what is printed of the files, and how."""
 
     decoder: Decoder | None
     is_deep: bool
@@ -65,19 +65,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=UNLIMITED_BYTES,
         metavar="SIZE",
-        help="read no more than this of a log",
+        help="read at most this many bytes of a log",
     )
     parser.add_argument(
         "--max-message-size",
         type=int,
         default=_MESSAGE_BYTES_MAX,
         metavar="SIZE",
-        help="accepted for kafka-dump-log's sake; batches of any size are read",
+        help="accepted as by kafka-dump-log, without effect: batches of any size are read",
     )
 
 
 def read_options(arguments: argparse.Namespace) -> DumpOptions:
-    """Return what the parsed command line asks for; any decoder implies that contents print."""
+    """Return the options of a parsed command line; any decoder turns printing of contents on."""
     decoder = _decoder(arguments)
     return DumpOptions(
         decoder=decoder,
@@ -90,7 +90,7 @@ def read_options(arguments: argparse.Namespace) -> DumpOptions:
 
 
 def _decoder(arguments: argparse.Namespace) -> Decoder | None:
-    """Return the first decoder asked for, in Kafka's order of preference."""
+    """Return the first decoder of the command line, in Kafka's order of precedence."""
     if arguments.offsets_decoder:
         return CoordinatorDecoder(GROUP_RECORDS)
     if arguments.transaction_log_decoder:

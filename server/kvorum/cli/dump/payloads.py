@@ -1,4 +1,4 @@
-"""What stands in a record's key and value, for each of the decoders."""
+"""Decoders of record keys and values."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Payload:
     value: str | None
 
 
-# From a record to what is printed of it.
+# A function that returns the texts to print for a record.
 Decoder = Callable[[Record], Payload]
 
 
 def decode_text(record: Record) -> Payload:
-    """Take key and value for UTF-8 text."""
+    """Decode key and value as UTF-8 text."""
     return Payload(_text(record.key), _text(record.value))
 
 
 def decode_cluster_metadata(record: Record) -> Payload:
-    """Take the value for a record of the cluster's metadata."""
+    """Decode the value as a record of the cluster's metadata."""
     try:
         message, version = decode_record(record.value or b"")
         assert isinstance(message, Message)
@@ -52,9 +52,10 @@ def decode_cluster_metadata(record: Record) -> Payload:
 
 
 def java_text(data: bytes) -> str:
-    """Decode UTF-8 as Java does: what is malformed becomes the replacement character.
+    """Decode UTF-8 as Java does: malformed bytes become replacement characters.
 
-    Java and Python replace alike but for a surrogate in three bytes, which is one mistake to Java.
+    The only difference to Python is a surrogate in three bytes, for which Java writes a single
+    replacement character.
     """
     return _SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", errors="replace")
 

@@ -1,4 +1,4 @@
-"""Files beside a segment: its two indexes, the aborted transactions, the producers' state."""
+"""The small files of a segment: two indexes, aborted transactions, producer snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kvorum.wire.records.legacy import Entry, read_entries
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
-# Kafka prints the upper byte alone of the version, whose two it writes.
+# The version has two bytes, of which Kafka prints only the upper one.
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 _SNAPSHOT_VERSION = struct.Struct(">h")
 _SNAPSHOT_CRC_END = 6
@@ -23,12 +23,12 @@ _NO_TIMESTAMP = -1
 
 
 class DamagedFileError(ValueError):
-    """A file that breaks the rules of its format; the text says which."""
+    """A file that violates its format; the text names the violation."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """Where an index and its log differ, as pairs of what each of them says."""
+    """The differences between an index and its log, as pairs of the two values."""
 
     offset_mismatches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     time_mismatches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -55,7 +55,7 @@ def time_entries(data: bytes, base_offset: int) -> list[tuple[int, int]]:
 
 
 def check_offset_index(data: bytes, base_offset: int, name: str) -> None:
-    """Raise DamagedFileError for what makes a broker rebuild an offset index."""
+    """Raise DamagedFileError for an offset index that a broker would rebuild."""
     entries = offset_entries(data, base_offset)
     if entries and entries[-1][0] < base_offset:
         raise DamagedFileError(
@@ -66,7 +66,7 @@ def check_offset_index(data: bytes, base_offset: int, name: str) -> None:
 
 
 def check_time_index(data: bytes, base_offset: int, name: str) -> None:
-    """Raise DamagedFileError for what makes a broker rebuild a time index."""
+    """Raise DamagedFileError for a time index that a broker would rebuild."""
     entries = time_entries(data, base_offset)
     if entries and entries[-1][0] < entries[0][0]:
         raise DamagedFileError(
@@ -94,7 +94,7 @@ def offset_index_lines(
 ) -> Iterator[str]:
     """Yield the entries of an offset index, each compared with the batch it points at."""
     for number, (offset, position) in enumerate(offset_entries(data, base_offset)):
-        # An index is made longer than it is filled: the rest are zeros.
+        # An index file is longer than its entries: the rest are zeros.
         if offset == base_offset and number > 0:
             return
         if position < 0:
@@ -145,7 +145,9 @@ def transaction_index_lines(data: bytes) -> Iterator[str]:
     whole = len(data) - len(data) % _ABORTED_TRANSACTION.size
     for version, producer, first, last, stable in _ABORTED_TRANSACTION.iter_unpack(data[:whole]):
         if version > 0:
-            raise DamagedFileError(f"an aborted transaction of version {version}, 0 is known")
+            raise DamagedFileError(
+                f"unknown version {version} of an aborted transaction (only 0 is known)"
+            )
         yield (
             f"version: {version} producerId: {producer} firstOffset: {first} lastOffset: {last} "
             f"lastStableOffset: {stable}"
@@ -153,7 +155,7 @@ def transaction_index_lines(data: bytes) -> Iterator[str]:
 
 
 def producer_snapshot_lines(data: bytes) -> Iterator[str]:
-    """Yield the producers of a snapshot of their state; DamagedFileError before the first line."""
+    """Yield the producers of a producer snapshot; raise DamagedFileError before the first line."""
     try:
         version = int(_SNAPSHOT_VERSION.unpack_from(data)[0])
         if version != 1:

@@ -18,15 +18,15 @@ COMMANDS = MappingProxyType(
     {
         "describe": "show the quorum's state",
         "add-controller": "make a controller a voter",
-        "remove-controller": "let a controller be a voter no longer",
+        "remove-controller": "remove a controller from the voters",
     }
 )
 _OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
-_DRY_RUN = "say what would be done, without doing it"
+_DRY_RUN = "print what would be done, without doing it"
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; UsageError after the complaint was printed."""
+    """Read the command line; UsageError after the message is printed."""
     parser = KafkaStyleParser(
         prog=PROGRAM, description="Describe the metadata quorum, and change its voters."
     )
@@ -44,11 +44,12 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 def _add_connection_options(parser: argparse.ArgumentParser) -> None:
     connection = parser.add_mutually_exclusive_group(required=True)
     connection.add_argument(
-        "--bootstrap-server", help="brokers to ask first, host:port each, separated by commas"
+        "--bootstrap-server",
+        help="brokers to connect to first, host:port each, separated by commas",
     )
     connection.add_argument(
         "--bootstrap-controller",
-        help="controllers to ask first, host:port each, separated by commas",
+        help="controllers to connect to first, host:port each, separated by commas",
     )
     parser.add_argument(
         "--command-config",
@@ -59,10 +60,12 @@ def _add_connection_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_describe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--status", action="store_true", help="the leader, the voters and how far they have come"
+        "--status", action="store_true", help="show the leader, the voters and their progress"
     )
     parser.add_argument(
-        "--replication", action="store_true", help="a table of all replicas of the metadata log"
+        "--replication",
+        action="store_true",
+        help="show a table of the metadata log's replicas",
     )
     parser.add_argument(
         "--human-readable", action="store_true", help="with --replication: times as 'n ms ago'"
@@ -70,7 +73,7 @@ def _add_describe_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_remove_options(parser: argparse.ArgumentParser) -> None:
-    # Of two that are missing Kafka's tool complains about this one.
+    # If both options are missing, Kafka's tool reports this one.
     parser.add_argument(
         "--controller-directory-id", "-d", required=True, help="the id of its metadata directory"
     )

@@ -20,7 +20,7 @@ async def add_controller(
     asks_controllers: bool,
     is_dry_run: bool,
 ) -> None:
-    """Make the controller that `properties` configure a voter, and say so."""
+    """Add the controller that `properties` configure to the voters, and print the result."""
     controller = controller_to_add(properties, files)
     if not is_dry_run:
         await client.call(
@@ -47,7 +47,7 @@ async def remove_controller(
     asks_controllers: bool,
     is_dry_run: bool,
 ) -> None:
-    """Take a controller out of the voters, and say so."""
+    """Remove a controller from the voters, and print the result."""
     if voter_id < 0:
         raise AdminError(f"Invalid negative --controller-id: {voter_id}")
     directory_id = _directory_id(directory_id_text)

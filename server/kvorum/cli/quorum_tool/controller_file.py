@@ -1,4 +1,4 @@
-"""What a controller's configuration file says about it, read as kafka-metadata-quorum reads it."""
+"""A controller's configuration file, read as kafka-metadata-quorum reads it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerToAdd:
-    """A controller as the quorum will know it."""
+    """A controller to be added to the voters."""
 
     node_id: int
     directory_id: bytes
@@ -36,7 +36,7 @@ class ControllerToAdd:
 
 
 def controller_to_add(properties: Mapping[str, str], files: FileSystem) -> ControllerToAdd:
-    """Read the file's keys and the directory they name; AdminError where something is missing."""
+    """Read the file's keys and the directory that they name; AdminError if something is missing."""
     node_id = _node_id(properties)
     directory = _metadata_directory(properties)
     return ControllerToAdd(
@@ -63,7 +63,7 @@ def _metadata_directory(properties: Mapping[str, str]) -> str:
     if _METADATA_DIRECTORY in properties:
         return properties[_METADATA_DIRECTORY]
     if _DIRECTORIES in properties:
-        # Java drops what is empty at the end, so that a lone comma names nothing at all.
+        # Java drops empty parts at the end, so a lone comma names no directory.
         named = java_trim(properties[_DIRECTORIES])
         if named.strip(",") or not named:
             return named.split(",")[0]
@@ -83,7 +83,7 @@ def _directory_id(directory: str, files: FileSystem) -> bytes:
 
 
 def _controller_endpoints(properties: Mapping[str, str]) -> tuple[VoterEndpoint, ...]:
-    """Return where the controller can be reached: as it is advertised, else as it listens."""
+    """Return the endpoints of the controller: the advertised ones, otherwise the listeners."""
     known: dict[str, VoterEndpoint] = {}
     for key in (_LISTENERS, _ADVERTISED):
         for entry in filter(None, _COMMA.split(properties.get(key, ""))):

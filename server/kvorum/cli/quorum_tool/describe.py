@@ -23,7 +23,7 @@ _NO_LEADER_AMONG_VOTERS = "No value present"
 
 
 async def print_status(client: AdminClient, *, asks_controllers: bool) -> None:
-    """Print the leader, the largest lag and who takes part."""
+    """Print the leader, the largest lag, the voters and the observers."""
     cluster_id = await client.call(cluster_id_call(asks_controllers=asks_controllers))
     info = await client.call(describe_call(asks_controllers=asks_controllers))
     leader = _leader_of(info)
@@ -79,7 +79,7 @@ def _with_status(info: QuorumInfo, leader: ReplicaState) -> Iterator[tuple[str, 
 
 
 def _lag_ms(leader: ReplicaState, last: ReplicaState) -> int:
-    """Return how long the last voter has been behind, -1 where that is not known."""
+    """Return for how long the last voter has been behind, -1 where this is not known."""
     if leader is last:
         return 0
     if leader.last_caught_up_ms is None or last.last_caught_up_ms is None:

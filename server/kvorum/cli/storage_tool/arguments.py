@@ -56,9 +56,9 @@ def build_parser() -> KafkaStyleParser:
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; UsageError after the complaint was printed.
+    """Read the command line; UsageError after the message is printed.
 
-    A sub-command may be shortened as long as only one begins so.
+    A sub-command may be abbreviated, as long as only one name matches.
     """
     return build_parser().parse_args(with_whole_command(arguments, COMMANDS))
 
@@ -81,7 +81,7 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
         "--ignore-formatted",
         "-g",
         action="store_true",
-        help="leave directories alone that are formatted already, instead of failing",
+        help="skip directories that are formatted already, instead of failing",
     )
     parser.add_argument(
         "--release-version", "-r", help=f"the release or metadata.version to start on: {_VERSIONS}"

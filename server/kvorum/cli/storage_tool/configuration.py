@@ -6,7 +6,7 @@ from kvorum.node.config import NodeConfig, load_properties
 
 
 def load_configuration(path: str) -> NodeConfig:
-    """Read the file; also a node that only Kafka can serve may be formatted and looked at."""
+    """Read the file; a node that only Kafka can run may be formatted and inspected as well."""
     return NodeConfig.from_properties(load_properties(path), must_be_servable=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from kvorum.cli.storage_tool.configuration import log_directories
@@ -24,7 +25,7 @@ from kvorum.storage.files import FileSystem
 
 
 def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSystem) -> None:
-    """Format what is not formatted yet and print what is done; FormatError if refused."""
+    """Format the unformatted directories and print each of them; FormatError if refused."""
     source = random.SystemRandom()
     release_version = _release_version(arguments.release_version, config)
     levels = _feature_levels(arguments.feature or ())
@@ -43,8 +44,14 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
         enable_unstable_features=config.enable_unstable_feature_versions,
     )
     format_directories(
-        request, files=files, random_source=source, now=datetime.now(UTC), report=print
+        request, files=files, random_source=source, now=datetime.now(UTC), report=_report
     )
+
+
+def _report(line: str) -> None:
+    """Print a line. The directories are formatted to the end, also where nobody reads of it."""
+    with suppress(BrokenPipeError):
+        print(line)
 
 
 def _release_version(text: str | None, config: NodeConfig) -> MetadataVersion | None:
@@ -76,7 +83,7 @@ def _feature_levels(arguments: Iterable[str]) -> dict[str, int]:
 def _initial_controllers(
     arguments: argparse.Namespace, config: NodeConfig, source: random.Random
 ) -> Mapping[int, DynamicVoter] | None:
-    """Return the first voters the options name; FormatError where the options do not suit."""
+    """Return the initial voters that the options name; FormatError for conflicting options."""
     if config.quorum.is_static and (arguments.initial_controllers or arguments.standalone):
         raise FormatError(
             "You cannot specify controller.quorum.voters and format the node with "

@@ -1,4 +1,4 @@
-"""``info``: what the directories of a node hold, and what is wrong with them."""
+"""``info``: show the contents of a node's directories, and their problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 @dataclass(slots=True)
 class _Findings:
-    """What was found so far; `first` is the first file that could be read."""
+    """The findings so far; `first` is the first file that could be read."""
 
     directories: list[Path] = field(default_factory=list[Path])
     problems: list[str] = field(default_factory=list[str])
@@ -27,10 +27,10 @@ class _Findings:
 
 
 def print_info(config: NodeConfig, files: FileSystem) -> int:
-    """Print what there is and return the exit code: 1 if anything is wrong."""
+    """Print the findings and return the exit code: 1 if there is a problem."""
     findings = _Findings()
     for text in log_directories(config):
-        _look_at(Path(text), findings, files)
+        _inspect(Path(text), findings, files)
     if findings.first is not None and findings.first.version == 0:
         findings.problems.append(
             "The kafka configuration file appears to be for a cluster in KRaft mode, but the "
@@ -43,7 +43,7 @@ def print_info(config: NodeConfig, files: FileSystem) -> int:
     return 1 if findings.problems else 0
 
 
-def _look_at(directory: Path, findings: _Findings, files: FileSystem) -> None:
+def _inspect(directory: Path, findings: _Findings, files: FileSystem) -> None:
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"
         findings.problems.append(f"{directory} {what}")
@@ -74,7 +74,7 @@ def _print_section(title: str, plural_title: str, lines: list[Path] | list[str])
 
 
 def _properties_text(properties: MetaProperties) -> str:
-    """Write a file's content as Java prints a sorted map."""
+    """Return a file's content in the form of Java's sorted map."""
     values = {"version": str(properties.version)}
     if properties.cluster_id is not None:
         values["cluster.id"] = properties.cluster_id

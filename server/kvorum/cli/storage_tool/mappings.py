@@ -1,4 +1,4 @@
-"""``version-mapping`` and ``feature-dependencies``: tables of releases and features."""
+"""``version-mapping`` and ``feature-dependencies``: print tables of releases and features."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def print_version_mapping(release_version: str | None) -> None:
 
 
 def print_feature_dependencies(arguments: Iterable[str]) -> None:
-    """Print what each ``feature=level`` needs of other features."""
+    """Print the features that each ``feature=level`` depends on."""
     for argument in arguments:
         name, equals, level_text = argument.partition("=")
         if not equals:

@@ -1,4 +1,4 @@
-"""From what a request asks of a resource's configuration to the records that do it."""
+"""Changes of a resource's configuration: from the operations of a request to records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 
 from kvorum.controller.configs.validation import ConfigChange, check_changes
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
@@ -29,7 +29,7 @@ from kvorum.wire.messages.config_record import ConfigRecord
 
 @unique
 class Operation(IntEnum):
-    """What is to be done with a key, with the numbers of the request."""
+    """The kinds of operations on a key, with the numbers of the request."""
 
     SET = 0
     DELETE = 1
@@ -39,7 +39,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOperation:
-    """One thing to do with one key."""
+    """One operation on one key."""
 
     name: str
     operation: Operation
@@ -51,10 +51,10 @@ def incremental_changes(
     resource: ConfigResource,
     operations: Iterable[ConfigOperation],
     *,
-    context: ControllerContext,
+    context: ControllerRequestContext,
     is_new_resource: bool = False,
 ) -> list[RecordAndVersion]:
-    """Return the records for `operations`, or raise `RequestError` where one is refused."""
+    """Return the records for `operations`; raise `RequestError` where one is refused."""
     current = image.configs.of(*resource)
     wanted = [
         ConfigChange(operation.name, _new_value(resource, operation, current.get(operation.name)))
@@ -70,9 +70,9 @@ def replacing_changes(
     resource: ConfigResource,
     values: Mapping[str, str | None],
     *,
-    context: ControllerContext,
+    context: ControllerRequestContext,
 ) -> list[RecordAndVersion]:
-    """Return the records that make `values` all that is set, or raise `RequestError`."""
+    """Return the records that make `values` the whole configuration; may raise `RequestError`."""
     current = image.configs.of(*resource)
     altered = [
         change
@@ -87,9 +87,9 @@ def replacing_changes(
 def clear_elr_records(
     image: MetadataImage, records: Sequence[RecordAndVersion]
 ) -> list[RecordAndVersion]:
-    """Return what must follow changes of min.insync.replicas while ELR is on.
+    """Return the records that changes of min.insync.replicas require while ELR is on.
 
-    Who was eligible under the old minimum may not be under the new one.
+    A replica that was eligible under the old minimum may not be under the new one.
     """
     if not image.features.is_elr_enabled:
         return []
@@ -108,7 +108,7 @@ def clear_elr_records(
 
 
 def _is_written(resource: ConfigResource, change: ConfigChange, current: Mapping[str, str]) -> bool:
-    """Tell whether a change makes a record: brokers take every one as a call to reload."""
+    """Return whether a change needs a record: brokers reload their configuration with each one."""
     return resource[0] == ResourceType.BROKER or current.get(change.name) != change.value
 
 
@@ -157,5 +157,5 @@ def _definition(resource: ConfigResource, name: str) -> ConfigDefinition | None:
         case ResourceType.BROKER:
             return BROKER_CONFIGS.get(name)
         case _:
-            # Kafka's controller knows no lists of other resources, also where there are some.
+            # Kafka's controller treats no key of other resources as a list, even if it is one.
             return None

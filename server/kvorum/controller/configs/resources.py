@@ -1,4 +1,4 @@
-"""The resources a request names: which are looked at, and which are refused beforehand."""
+"""The resources of a request: those to decide on, and those that are refused beforehand."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Resource = TypeVar("Resource", bound=_Resource)
 def sort_out_resources(
     resources: Iterable[Resource],
 ) -> tuple[list[Resource], list[tuple[Resource, RequestError]]]:
-    """Return the resources to change, and those refused with the reason.
+    """Return the resources to change, and the refused ones with the reason.
 
-    A type that does not exist is refused, and so is a resource that is named twice; of the
-    latter there is one refusal, however often it is named.
+    Unknown types and duplicate resources are refused; a duplicate resource gets one refusal,
+    however often it is named.
     """
     named = list(resources)
     counts = Counter((resource.resource_type, resource.resource_name) for resource in named)

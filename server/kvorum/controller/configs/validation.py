@@ -1,4 +1,4 @@
-"""Which values a resource may have, in the order in which Kafka checks them."""
+"""The checks of a resource's values, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from kvorum.controller.policies import AlterConfigRequest
 from kvorum.controller.policy_calls import ask_policy
-from kvorum.controller.settings import ControllerContext
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.config_definitions import (
     InvalidConfigError,
     topic_defaults,
@@ -33,7 +33,7 @@ INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One key's new value; None removes it."""
+    """The new value of one key; None removes the key."""
 
     name: str
     value: str | None
@@ -46,12 +46,12 @@ def check_changes(
     removed: Iterable[ConfigChange],
     *,
     is_new_resource: bool,
-    context: ControllerContext,
+    context: ControllerRequestContext,
 ) -> None:
-    """Raise `RequestError` unless the resource may be changed like that.
+    """Raise `RequestError` unless the changes of the resource are valid.
 
-    `altered` are the changes the request spells out, `removed` those it implies. A new resource
-    is being created by the same request and is not looked for.
+    `altered` are the explicit changes of the request, `removed` the implied ones. A new resource is
+    created by the same request, so its existence is not checked.
     """
     existing = dict(image.configs.of(*resource).items())
     wanted = dict(existing)
@@ -77,9 +77,9 @@ def check_changes(
 
 
 def _ask_policy(
-    resource: ConfigResource, altered: Mapping[str, str | None], context: ControllerContext
+    resource: ConfigResource, altered: Mapping[str, str | None], context: ControllerRequestContext
 ) -> None:
-    """Raise `RequestError` where the operator's policy does not want the change."""
+    """Raise `RequestError` where the operator's policy refuses the change."""
     policy = context.settings.alter_config_policy
     if policy is None:
         return
@@ -94,9 +94,9 @@ def _check_change(
     resource: ConfigResource,
     change: ConfigChange,
     existing: Mapping[str, str],
-    context: ControllerContext,
+    context: ControllerRequestContext,
 ) -> None:
-    """Check the two keys that have rules of their own."""
+    """Check the two keys with their own rules."""
     if resource[0] != ResourceType.BROKER:
         return
     if change.name == MIN_INSYNC_REPLICAS and image.features.is_elr_enabled:
@@ -120,7 +120,7 @@ def _check_cordoned_log_dirs(
     image: MetadataImage,
     change: ConfigChange,
     existing: Mapping[str, str],
-    context: ControllerContext,
+    context: ControllerRequestContext,
 ) -> None:
     if not image.metadata_version.supports_cordoned_log_dirs:
         raise _invalid_config(
@@ -129,7 +129,7 @@ def _check_cordoned_log_dirs(
         )
     if context.is_forwarded or not (change.value or "").strip():
         return
-    # A broker checks what it forwards against its own directories; here they are not known.
+    # A broker checks these against its own directories before it forwards; they are unknown here.
     cordoned = existing.get(CORDONED_LOG_DIRS)
     current = () if cordoned is None else COMMA.split(cordoned.strip())
     if not set(COMMA.split((change.value or "").strip())) <= set(current):
@@ -143,9 +143,9 @@ def _check_resource(
     resource: ConfigResource,
     wanted: Mapping[str, str],
     existing: Mapping[str, str],
-    context: ControllerContext,
+    context: ControllerRequestContext,
 ) -> None:
-    """Check the name of the resource and all the values it would have."""
+    """Check the name of the resource and all its future values."""
     resource_type, name = resource
     static = context.settings.static_configs
     try:
@@ -194,7 +194,7 @@ def _check_broker_name(name: str) -> None:
 
 
 def _check_existence(
-    image: MetadataImage, resource: ConfigResource, context: ControllerContext
+    image: MetadataImage, resource: ConfigResource, context: ControllerRequestContext
 ) -> None:
     resource_type, name = resource
     if resource_type == ResourceType.BROKER and name:
@@ -212,7 +212,7 @@ def _check_existence(
 
 
 def _java_length(text: str) -> int:
-    """Return how many UTF-16 units `text` has: what Java takes for its length."""
+    """Return the number of UTF-16 units of `text`: its length in Java."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 

@@ -1,15 +1,14 @@
-"""Kafka 4.3.1's configuration keys: what they are, how their values are read, what is refused.
+"""Configuration keys of Kafka 4.3.1: definitions, parsing of values, and validation.
 
 `TOPIC_CONFIGS`, `BROKER_CONFIGS`, `DYNAMIC_ONLY_BROKER_CONFIGS`, `GROUP_CONFIGS` and
 `CLIENT_METRICS_CONFIGS` map a key's name to its `ConfigDefinition`. `parse_value` reads one text;
-the `validate_*` functions check a resource's texts as a whole. Refusals are `InvalidConfigError`
-with Kafka's own message.
+the `validate_*` functions check a resource's texts as a whole. They raise `InvalidConfigError` with
+Kafka's own message.
 """
 
 from kvorum.metadata.config_definitions.client_metrics_rules import validate_client_metrics_configs
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
 from kvorum.metadata.config_definitions.endpoints import (
-    HostPort,
     QuorumVoterEntry,
     parse_bootstrap_server,
     parse_host_port,
@@ -54,7 +53,6 @@ __all__ = [
     "ConfigDefinition",
     "ConfigType",
     "ConfigValue",
-    "HostPort",
     "InvalidConfigError",
     "QuorumVoterEntry",
     "UpdateMode",

@@ -23,7 +23,7 @@ _MATCH_NAMES = frozenset(
 
 
 def validate_client_metrics_configs(subscription: str, new: Mapping[str, str]) -> None:
-    """Check the name and the texts a subscription would have; InvalidConfigError if refused."""
+    """Check the name and the planned texts of a subscription; InvalidConfigError if refused."""
     if not subscription:
         raise InvalidConfigError("Subscription name can't be empty", is_invalid_request=True)
     for name in new:

@@ -1,4 +1,4 @@
-"""What a configuration key is: its type, default, limits and who may change it when."""
+"""Definitions of configuration keys: type, default, limits and update mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ConfigDefinition", "ConfigType", "UpdateMode"]
 
 
 class ConfigType(IntEnum):
-    """The types of Kafka's ConfigDef; the numbers are those DescribeConfigs answers with."""
+    """The types of Kafka's ConfigDef, with the numbers of DescribeConfigs responses."""
 
     BOOLEAN = 1
     STRING = 2
@@ -34,10 +34,10 @@ class UpdateMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigDefinition:
-    """One configuration key of Kafka's.
+    """One of Kafka's configuration keys.
 
-    `default` is the default as text (None: the key has no value unless set); a required key has
-    none. `documentation` is one line in our words, where we have one.
+    `default` is the default as text; it is None for a key that has no value unless it is set, and
+    for a required key. `documentation` is one line in our words, where there is one.
     """
 
     name: str

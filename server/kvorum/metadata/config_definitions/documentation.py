@@ -1,4 +1,4 @@
-"""What the keys mean, one line each in our words; keys that are not here have no text."""
+"""Documentation of configuration keys, one line each; a key that is not listed has none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _TOPIC = {
-    "cleanup.policy": "How old data goes: delete by age or size, compact by key, both, or neither.",
+    "cleanup.policy": "Cleanup of old data: delete by age or size, compact by key, both, none.",
     "compression.gzip.level": "Effort of gzip, 1 to 9, or -1 for the library's choice.",
     "compression.lz4.level": "Effort of lz4, 1 to 17.",
     "compression.type": "Codec of stored batches; producer keeps the one each batch came with.",
@@ -37,8 +37,8 @@ _TOPIC = {
     "remote.log.copy.disable": "Stop copying to remote storage; what is there stays readable.",
     "remote.log.delete.on.disable": "Delete the remote data when tiered storage is switched off.",
     "remote.storage.enable": "Keep older segments of the topic in remote storage.",
-    "retention.bytes": "Size of a partition above which old segments go; -1 is no limit.",
-    "retention.ms": "Age above which old segments go; -1 is no limit.",
+    "retention.bytes": "Size of a partition above which old segments are deleted; -1: no limit.",
+    "retention.ms": "Age above which old segments are deleted; -1 is no limit.",
     "segment.bytes": "Size of a segment file.",
     "segment.index.bytes": "Size of a segment's offset index.",
     "segment.jitter.ms": "Random part taken off segment.ms, so that segments do not roll together.",
@@ -46,11 +46,11 @@ _TOPIC = {
     "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
 }
 _BROKER = {
-    "advertised.listeners": "Addresses that others are told to reach this node at.",
+    "advertised.listeners": "Addresses at which other nodes and clients reach this node.",
     "alter.config.policy.class.name": (
         "Python class, package.module.Class, that may refuse changes of configurations."
     ),
-    "authorizer.class.name": "Who decides what is allowed: Kafka's StandardAuthorizer, or nobody.",
+    "authorizer.class.name": "Authorizer of requests: Kafka's StandardAuthorizer, or none.",
     "auto.create.topics.enable": "Create a topic when a client asks for one that is not there.",
     "auto.leader.rebalance.enable": "Give leadership back to preferred replicas from time to time.",
     "broker.heartbeat.interval.ms": "Time between two heartbeats of a broker.",
@@ -81,24 +81,25 @@ _BROKER = {
         "Python class, package.module.Class, that may refuse new topics."
     ),
     "cordoned.log.dirs": "Data directories that get no new replicas; * is all.",
-    "default.replication.factor": "Replicas of a topic that does not say how many.",
-    "delegation.token.expiry.check.interval.ms": "Time between two looks for expired tokens.",
+    "default.replication.factor": "Replicas of a topic that is created without a number.",
+    "delegation.token.expiry.check.interval.ms": "Time between two checks for expired tokens.",
     "delegation.token.expiry.time.ms": "How long a delegation token lasts unless it is renewed.",
     "delegation.token.max.lifetime.ms": "How long a delegation token may last in all.",
-    "delegation.token.secret.key": "Secret that makes delegation tokens; without one none are.",
+    "delegation.token.secret.key": "Secret of delegation tokens; without one they are disabled.",
     "delete.topic.enable": "Allow topics to be deleted.",
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register.",
     "inter.broker.listener.name": "Listener by which brokers reach each other.",
     "internal.metadata.delete.delay.millis": "Wait before a file out of use is removed, for tests.",
     "internal.metadata.log.segment.bytes": "Size of a metadata segment, for tests.",
-    "leader.imbalance.check.interval.seconds": "Time between two looks at preferred replicas.",
+    "leader.imbalance.check.interval.seconds": "Time between two checks of preferred leaders.",
     "listener.security.protocol.map": "Security protocol of each listener, by name.",
     "listeners": "Addresses this node listens at, by listener name.",
     "log.dir": "Data directory, where log.dirs is not set.",
     "log.dirs": "Data directories.",
+    "max.connection.creation.rate": "Connections accepted in a second, also by listener.",
     "max.connections": "Connections this node accepts at a time.",
     "max.connections.per.ip": "Connections accepted from one address at a time.",
-    "max.request.partition.size.limit": "Most partitions answered in one page.",
+    "max.request.partition.size.limit": "Most partitions in one page of a response.",
     "metadata.log.dir": "Directory of the metadata log; the first data directory if not set.",
     "metadata.log.max.record.bytes.between.snapshots": (
         "New records after which a snapshot is taken."
@@ -107,18 +108,20 @@ _BROKER = {
     "metadata.log.segment.bytes": "Size of a metadata segment.",
     "metadata.log.segment.ms": "Age at which a metadata segment is closed.",
     "metadata.max.idle.interval.ms": "Time between two no-op records of the active controller.",
-    "metadata.max.retention.bytes": "Size of the metadata log above which old files go.",
-    "metadata.max.retention.ms": "Age above which old files of the metadata log go.",
+    "metadata.max.retention.bytes": "Size of the metadata log above which old files are deleted.",
+    "metadata.max.retention.ms": "Age above which old files of the metadata log are deleted.",
     "min.insync.replicas": "Replicas that must hold a write before acks=all is answered.",
     "node.id": "Id of this node in the cluster.",
-    "num.partitions": "Partitions of a topic that does not say how many.",
+    "num.partitions": "Partitions of a topic that is created without a number.",
     "process.roles": "Roles of this process: broker, controller or both.",
+    "quota.window.num": "Windows that the rate of new connections is counted in.",
+    "quota.window.size.seconds": "Length of one of those windows.",
     "request.timeout.ms": "How long a request to another node may take.",
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",
     "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
-    "unclean.leader.election.interval.ms": "Time between two looks for leaderless partitions.",
+    "unclean.leader.election.interval.ms": "Time between two checks for partitions without leader.",
     "unstable.api.versions.enable": "Offer request versions that may still change.",
     "unstable.feature.versions.enable": "Allow feature levels that may still change.",
 }
@@ -128,8 +131,8 @@ _GROUP = {
 }
 _CLIENT_METRICS = {
     "interval.ms": "Time between two pushes of a client's metrics.",
-    "match": "Which clients are asked, as name=expression pairs.",
-    "metrics": "Prefixes of the metric names asked for; * is all.",
+    "match": "Clients that push metrics, as name=expression pairs.",
+    "metrics": "Prefixes of the requested metric names; * is all.",
 }
 
 DOCUMENTATION: Mapping[str, Mapping[str, str]] = MappingProxyType(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
@@ -20,18 +21,6 @@ _NOT_ROUTABLE = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
 @dataclass(frozen=True, slots=True)
-class HostPort:
-    """Where a server listens, unresolved."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
 class QuorumVoterEntry:
     """One voter of a static quorum, as ``controller.quorum.voters`` names it."""
 
@@ -43,7 +32,7 @@ class QuorumVoterEntry:
 def parse_quorum_voters(
     entries: Iterable[str], *, must_be_routable: bool = True
 ) -> tuple[QuorumVoterEntry, ...]:
-    """Read ``controller.quorum.voters``; of an id given twice the last entry counts."""
+    """Read ``controller.quorum.voters``; for an id that is given twice, the last entry counts."""
     voters = {voter.node_id: voter for voter in map(_parse_voter, entries)}
     for voter in voters.values():
         if must_be_routable and voter.host == _NOT_ROUTABLE:
@@ -51,7 +40,7 @@ def parse_quorum_voters(
     return tuple(voters.values())
 
 
-def parse_bootstrap_server(entry: str) -> HostPort:
+def parse_bootstrap_server(entry: str) -> Address:
     """Read one entry of ``controller.quorum.bootstrap.servers``."""
     address = parse_host_port(entry)
     if address is None:
@@ -62,15 +51,15 @@ def parse_bootstrap_server(entry: str) -> HostPort:
     return address
 
 
-def parse_host_port(text: str) -> HostPort | None:
-    """Read ``host:port`` (IPv6 in brackets, an URL scheme is skipped); None when it is neither."""
+def parse_host_port(text: str) -> Address | None:
+    """Read ``host:port`` (IPv6 in brackets, a URL scheme is skipped); None for any other text."""
     match = _HOST_AND_PORT.match(text)
     if match is None:
         return None
     digits = match["port"]
     if len(digits) > 10 or int(digits) > _PORT_MAX:
         raise InvalidConfigError(f"port out of range:{digits}")
-    return HostPort(match["host"], int(digits))
+    return Address(match["host"], int(digits))
 
 
 def _parse_voter(entry: str) -> QuorumVoterEntry:

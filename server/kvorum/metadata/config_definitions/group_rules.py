@@ -77,9 +77,9 @@ _BOUNDS = (
 
 
 def validate_group_configs(new: Mapping[str, str], *, broker_texts: Mapping[str, str]) -> None:
-    """Check the texts a group would have; `broker_texts` are the controller's own settings.
+    """Check the planned texts of a group; `broker_texts` are the controller's own settings.
 
-    Raises InvalidConfigError, Kafka's first error.
+    Raises InvalidConfigError for the first error that Kafka finds.
     """
     for name in new:
         if name not in GROUP_CONFIGS:

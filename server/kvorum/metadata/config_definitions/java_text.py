@@ -1,4 +1,4 @@
-"""Numbers as Java reads and writes them: the edge where text from users meets Kafka's rules."""
+"""Numbers, durations and lists as Java parses and prints them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def java_double_text(number: float) -> str:
         return plain if "." in plain else f"{plain}.0"
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
     if len(digits) == 1:
-        # Java asks for two digits, and the nearest such number may be another one: 4.9E-324.
+        # Java prints at least two digits, and the nearest such number may differ: 4.9E-324.
         sign, digits, exponent = Decimal(f"{number:.1e}").as_tuple()
     assert isinstance(exponent, int)
     fraction = "".join(map(str, digits[1:])) or "0"
@@ -74,7 +74,7 @@ def java_double_text(number: float) -> str:
 
 
 def is_java_duration_from_zero(text: str) -> bool:
-    """Tell whether Duration.parse reads `text`, and as a duration that is not negative."""
+    """Return whether Duration.parse accepts `text`, and the duration is not negative."""
     match = _DURATION.match(text)
     if match is None or match["time"] in {"T", "t"}:
         return False
@@ -90,7 +90,7 @@ def is_java_duration_from_zero(text: str) -> bool:
 
 
 def java_split(text: str) -> list[str]:
-    """Return the parts between commas as Java has them: without the empty ones at the end."""
+    """Split at commas as Java's String.split does: without empty parts at the end."""
     if not text:
         return [""]
     parts = text.split(",")

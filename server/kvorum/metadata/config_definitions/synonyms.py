@@ -1,4 +1,4 @@
-"""Which keys stand in for each other: topic over broker keys, and broker keys among themselves."""
+"""Synonyms of configuration keys: broker keys behind topic and group keys, and among themselves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNLIMITED = -1
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """Return the broker keys that can give `name` its value, the strongest first."""
+    """Return the broker keys that can give `name` its value, in order of precedence."""
     for family in _FAMILIES:
         if name in family:
             return family
@@ -42,7 +42,7 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def broker_definition(name: str) -> ConfigDefinition | None:
-    """Return the definition behind a broker key, ``listener.name.X.`` ones included."""
+    """Return the definition of a broker key, with or without the prefix ``listener.name.X.``."""
     for candidate in (name, *broker_synonyms(name)):
         found = BROKER_CONFIGS.get(candidate) or DYNAMIC_ONLY_BROKER_CONFIGS.get(candidate)
         if found is not None:
@@ -51,13 +51,13 @@ def broker_definition(name: str) -> ConfigDefinition | None:
 
 
 def topic_synonym(topic_key: str) -> str | None:
-    """Return the strongest broker key behind a topic key, if there is one."""
+    """Return the first broker key that a topic key falls back to, None without one."""
     synonyms = TOPIC_SYNONYMS.get(topic_key)
     return synonyms[0][0] if synonyms else None
 
 
 def group_synonym(group_key: str) -> str | None:
-    """Return the broker key behind a group key, if there is one."""
+    """Return the broker key that a group key falls back to, None without one."""
     return GROUP_SYNONYMS.get(group_key)
 
 
@@ -68,10 +68,10 @@ def broker_value(name: str, texts: Mapping[str, str]) -> ConfigValue:
 
 
 def topic_defaults(broker_texts: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Return what a topic's keys are when the topic sets none, from a broker's own texts.
+    """Return the values of topic keys that a topic does not set, from a broker's own texts.
 
-    Hours and minutes become milliseconds; a negative ``log.retention.*`` becomes -1. Keys that no
-    broker key stands behind are absent.
+    Hours and minutes become milliseconds; a negative ``log.retention.*`` becomes -1. Topic keys
+    without a broker key are absent.
     """
     return {key: _topic_default(key, broker_texts) for key in TOPIC_SYNONYMS}
 
@@ -90,7 +90,7 @@ def _topic_default(topic_key: str, broker_texts: Mapping[str, str]) -> ConfigVal
 
 
 def group_defaults(broker_texts: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Return what a group's keys are when the group sets none, from a broker's own texts."""
+    """Return the values of group keys that a group does not set, from a broker's own texts."""
     return {
         key: broker_value(name, broker_texts)
         for key, name in GROUP_SYNONYMS.items()

@@ -20,10 +20,11 @@ def validate_topic_configs(
     defaults: Mapping[str, ConfigValue],
     is_remote_storage_enabled: bool = False,
 ) -> None:
-    """Check the texts a topic would have, as the controller does before it writes them.
+    """Check the planned texts of a topic, as the controller does before it writes them.
 
-    `new` and `existing` are the topic's own texts after and before, `defaults` what the broker
-    keys give a topic (`synonyms.topic_defaults`). Raises InvalidConfigError, Kafka's first error.
+    `new` and `existing` are the topic's own texts after and before the change; `defaults` are the
+    values that broker keys give a topic (`synonyms.topic_defaults`). Raises InvalidConfigError for
+    the first error that Kafka finds.
     """
     for name in new:
         if name not in TOPIC_CONFIGS:
@@ -78,7 +79,7 @@ def _check_remote_storage(
 
 
 def _check_local_retention(values: Mapping[str, ConfigValue], unit: str) -> None:
-    """Local retention must not be longer than the whole, nor unlimited when the whole is not."""
+    """Refuse a local retention that is longer than the whole one, or unlimited when that is not."""
     whole_key, local_key = f"retention.{unit}", f"local.retention.{unit}"
     whole, local = _number(values, whole_key), _number(values, local_key)
     is_limited = whole > _UNLIMITED if unit == "bytes" else whole != _UNLIMITED

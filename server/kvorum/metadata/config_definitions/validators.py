@@ -1,4 +1,4 @@
-"""The limits Kafka puts on configuration values, as small comparable values.
+"""Limits of configuration values, as small comparable values.
 
 Each validator has `check(name, value)`, which raises InvalidConfigError with Kafka's message. The
 value is the parsed one: None, bool, int, float, str or a tuple of str for a list.
@@ -25,7 +25,7 @@ _THROTTLED_REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?\Z")
 
 
 def value_text(value: ConfigValue) -> str:
-    """Write a parsed value the way Java's messages show it."""
+    """Return a parsed value in the form of Java's messages."""
     match value:
         case None:
             return "null"
@@ -41,7 +41,7 @@ def value_text(value: ConfigValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number between two limits, each may be open (None)."""
+    """A number between two limits; a limit of None is open."""
 
     minimum: int | float | None = None
     maximum: int | float | None = None
@@ -86,7 +86,7 @@ class OneOfIgnoringCase:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list, of the given words only if there are any; reading drops repetitions before."""
+    """A list, of the given words only if there are any; parsing has removed duplicates before."""
 
     words: tuple[str, ...] = ()
     is_empty_allowed: bool = True

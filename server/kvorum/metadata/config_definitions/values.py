@@ -1,4 +1,4 @@
-"""From the text of a configuration value to the value, and back."""
+"""Parsing of configuration values from text, and their text form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_type(definition: ConfigDefinition, text: str | None) -> ConfigValue:
-    """Read `text` as the type of `definition`, without looking at its limits."""
+    """Read `text` as the type of `definition`, without a check of its limits."""
     if text is None:
         return None
     trimmed = java_trim(text)
@@ -38,8 +38,8 @@ def parse_type(definition: ConfigDefinition, text: str | None) -> ConfigValue:
 def parse_value(definition: ConfigDefinition, text: str | None) -> ConfigValue:
     """Read `text` as a value of `definition` and check its limits.
 
-    Raises InvalidConfigError with the message Kafka's ConfigDef has for the same text. One
-    difference: a class is not looked for, its name is taken as it is.
+    Raises InvalidConfigError with the message of Kafka's ConfigDef for the same text. One
+    difference: a class is not loaded; its name is the value.
     """
     value = parse_type(definition, text)
     if isinstance(definition.validator, ListOf) and isinstance(value, tuple):
@@ -61,7 +61,7 @@ def default_value(definition: ConfigDefinition) -> ConfigValue:
 def parse_all(
     definitions: Mapping[str, ConfigDefinition], texts: Mapping[str, str]
 ) -> dict[str, ConfigValue]:
-    """Read every key of `definitions` from `texts`, defaults filled in, first error first."""
+    """Read every key of `definitions` from `texts`, or its default; raise the first error."""
     return {
         name: parse_value(definition, texts[name]) if name in texts else default_value(definition)
         for name, definition in definitions.items()
@@ -69,7 +69,7 @@ def parse_all(
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Split a comma separated list as Kafka does; blanks around commas go, empty words stay."""
+    """Split a comma separated list as Kafka does: without spaces at commas, with empty words."""
     return tuple(_COMMA.split(text)) if text else ()
 
 

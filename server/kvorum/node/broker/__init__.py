@@ -1,1 +1,1 @@
-"""The broker role in a process: its listener, and its life with the controller."""
+"""The broker role in a process: lifecycle, forwarding, and the creation of missing topics."""

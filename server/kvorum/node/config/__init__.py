@@ -1,4 +1,4 @@
-"""A node's configuration: `load_properties` reads the file, `NodeConfig` is what the node acts on.
+"""A node's configuration: `load_properties` reads the file, `NodeConfig` has the checked values.
 
 Kafka's keys, defaults, checks and messages. Every refusal is a `ConfigError` of one line.
 """

@@ -29,7 +29,7 @@ def check_node(
     quorum: QuorumSettings,
     log_directories: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Raise ConfigError for what Kafka refuses; return what it only complains about."""
+    """Raise ConfigError for settings that Kafka refuses; return its warnings."""
     _check_early_start(values, listeners)
     _check_rebalance_protocols(values)
     require(
@@ -51,13 +51,21 @@ def check_node(
 
 
 def check_can_be_served(listeners: Listeners) -> None:
-    """Refuse listeners that need TLS or SASL, which kvorum does not serve."""
+    """Refuse listeners that need TLS or SASL, which kvorum neither serves nor connects to."""
     for listener in listeners.bound:
         if listener.protocol is not SecurityProtocol.PLAINTEXT:
             raise ConfigError(
                 f"Listener {listener} uses {listener.protocol.value}, but kvorum serves PLAINTEXT "
                 f"only: map {listener.name} to PLAINTEXT in listener.security.protocol.map"
             )
+    # A broker has no socket for these listeners, but connects to controllers by the first one.
+    name = listeners.controller_names[0]
+    protocol = listeners.protocols.get(name.upper(), SecurityProtocol.PLAINTEXT)
+    if protocol is not SecurityProtocol.PLAINTEXT:
+        raise ConfigError(
+            f"Controllers are reached by listener {name}, which uses {protocol.value}, but kvorum "
+            f"connects in PLAINTEXT only: map {name} to PLAINTEXT in listener.security.protocol.map"
+        )
 
 
 def _check_early_start(values: BrokerValues, listeners: Listeners) -> None:

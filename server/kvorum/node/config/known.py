@@ -1,4 +1,4 @@
-"""Which keys of a properties file do something, which are only accepted, which nobody knows."""
+"""Which keys of a properties file have an effect, are only accepted, or are unknown."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kvorum.metadata.config_definitions import (
 from kvorum.node.config.own_settings import OWN_KEYS
 from kvorum.node.config.security import AUTHORIZER_KEYS
 
+_KEYS_BY_LISTENER = frozenset({"max.connection.creation.rate"})
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 _TOPIC_DEFAULT_KEYS = frozenset(
     name
@@ -65,6 +66,7 @@ _NODE_KEYS = frozenset(
         "listeners",
         "log.dir",
         "log.dirs",
+        "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
         "max.request.partition.size.limit",
@@ -80,6 +82,8 @@ _NODE_KEYS = frozenset(
         "node.id",
         "num.partitions",
         "process.roles",
+        "quota.window.num",
+        "quota.window.size.seconds",
         "request.timeout.ms",
         "security.inter.broker.protocol",
         "socket.listen.backlog.size",
@@ -91,14 +95,20 @@ _NODE_KEYS = frozenset(
     }
 )
 
-# Keys whose value changes what a node does or answers.
+# Keys whose value changes the behaviour or the responses of a node.
 KEYS_IN_USE = _NODE_KEYS | _TOPIC_DEFAULT_KEYS
 
 
 def known_but_unused(names: Iterable[str]) -> tuple[str, ...]:
-    """Return, sorted, the keys that Kafka knows and that change nothing here."""
+    """Return, sorted, the keys that Kafka knows and that have no effect here."""
     unused = set(names) - KEYS_IN_USE - OWN_KEYS - AUTHORIZER_KEYS
-    return tuple(sorted(filter(_is_known, unused)))
+    return tuple(sorted(name for name in unused if _is_known(name) and not _is_listeners(name)))
+
+
+def _is_listeners(name: str) -> bool:
+    """Return whether a key sets, for one listener, a value that kvorum uses per listener."""
+    prefix = _LISTENER_KEY.match(name)
+    return prefix is not None and name[prefix.end() :] in _KEYS_BY_LISTENER
 
 
 def unknown(names: Iterable[str]) -> tuple[str, ...]:
@@ -109,5 +119,5 @@ def unknown(names: Iterable[str]) -> tuple[str, ...]:
 def _is_known(name: str) -> bool:
     if name in BROKER_CONFIGS or name in OWN_KEYS or name in AUTHORIZER_KEYS:
         return True
-    # A plug-in of a listener brings keys of its own, so the prefix is enough.
+    # A plug-in of a listener has keys of its own, so the prefix is enough.
     return bool(_LISTENER_KEY.match(name)) or broker_definition(name) is not None

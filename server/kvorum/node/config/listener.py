@@ -1,4 +1,4 @@
-"""One listener, and how a list of them is read."""
+"""One listener, and the parser of a list of listeners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INT_MAX = 2**31 - 1
 
 
 class SecurityProtocol(Enum):
-    """How a listener's connections are secured."""
+    """The security protocol of a listener's connections."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -32,7 +32,7 @@ class SecurityProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A name, a protocol and an address; `host` None stands for every interface.
+    """One listener: name, protocol and address; a `host` of None means every interface.
 
     Port 0 lets the system choose; the advertised port is then known only after binding.
     """
@@ -48,7 +48,7 @@ class Listener:
 
 
 def parse_protocol(text: str, key: str) -> SecurityProtocol:
-    """Read the name of a security protocol that stands under `key`."""
+    """Read the name of a security protocol; `key` is for the error message."""
     try:
         return SecurityProtocol[text.upper()]
     except KeyError:
@@ -101,7 +101,7 @@ def _parse_listener(entry: str, protocols: Mapping[str, SecurityProtocol]) -> Li
 
 
 def _check_ports(listeners: Iterable[Listener], shown: str) -> None:
-    """Two listeners may share a port only as one IPv4 and one IPv6 address."""
+    """Check that two listeners share a port only as one IPv4 and one IPv6 address."""
     by_port: dict[int, list[Listener]] = defaultdict(list)
     for listener in listeners:
         if listener.port != 0:

@@ -1,4 +1,4 @@
-"""Which listeners a node has, what it advertises, and which of them are the controller's."""
+"""The listeners of a node: bound and advertised ones, the broker's and the controller's."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 class Listeners:
     """Every listener of a node.
 
-    `bound` are the sockets to open. `advertised_brokers` and `advertised_controllers` are what is
-    told to others: a host of None there means the name of this machine, a port of 0 the port that
-    the bound listener of the same name got.
+    `bound` are the sockets to open. `advertised_brokers` and `advertised_controllers` are published
+    to clients and nodes: a host of None there means the name of this machine, a port of 0 the port
+    that the bound listener of the same name got.
     """
 
     bound: tuple[Listener, ...]
@@ -52,7 +52,7 @@ class Listeners:
 
 
 def parse_node_listeners(values: BrokerValues) -> Listeners:
-    """Read the keys about listeners; whether they suit the node's roles is not looked at here."""
+    """Read the keys about listeners, without a check whether they suit the node's roles."""
     controller_names = values.words("controller.listener.names")
     protocols = _protocols(values, controller_names)
     bound = parse_listeners(values.words("listeners"), protocols)
@@ -83,7 +83,8 @@ def _protocols(
 ) -> dict[str, SecurityProtocol]:
     """Return each listener's protocol; without a map, controller listeners are plain text.
 
-    They are not when any listener is named after SSL or SASL: then each needs its own entry.
+    This default does not apply if any listener is named after SSL or SASL: then each controller
+    listener needs its own entry.
     """
     protocols = {
         name.upper(): parse_protocol(text, _PROTOCOL_MAP)
@@ -131,10 +132,10 @@ def _advertised_controllers(
     bound: tuple[Listener, ...],
     advertised: tuple[Listener, ...],
 ) -> tuple[Listener, ...]:
-    """Return what is advertised under each controller name, the first name being the default.
+    """Return the advertised listener of each controller name, the default (first) one first.
 
-    The default one, when it is bound to every interface and not advertised, takes the address that
-    `controller.quorum.voters` gives this node.
+    The default listener, if it is bound to every interface and not advertised, takes the address
+    of this node in `controller.quorum.voters`.
     """
     found: list[Listener] = []
     for position, name in enumerate(controller_names):

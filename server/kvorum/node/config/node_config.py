@@ -1,4 +1,4 @@
-"""Everything a node acts on, from the texts of its properties file."""
+"""The whole configuration of a node, from the texts of its properties file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kvorum.node.config.values import BrokerValues
 
 
 class ProcessRole(Enum):
-    """What a process is in the cluster."""
+    """The role of a process in the cluster: broker or controller."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -44,9 +44,9 @@ class NodeConfig:
     """One node's configuration: Kafka's keys, with Kafka's defaults and checks.
 
     `texts` are the node's own settings as written (with broker.id and node.id filled in from each
-    other), which is what DescribeConfigs shows as static. `warnings` are things Kafka complains
-    about without refusing. `known_but_unused` are keys that Kafka knows and kvorum does not act
-    on, `unknown` are keys that neither knows.
+    other), which DescribeConfigs shows as static. `warnings` are problems that Kafka logs without
+    refusing the start. `known_but_unused` are keys that Kafka knows and kvorum does not act on,
+    `unknown` are keys that neither knows.
     """
 
     node_id: int
@@ -88,10 +88,10 @@ class NodeConfig:
     def from_properties(
         cls, properties: Mapping[str, str], *, must_be_servable: bool = True
     ) -> NodeConfig:
-        """Read and check the texts of a properties file; ConfigError says what Kafka would.
+        """Read and check the texts of a properties file; raises ConfigError with Kafka's message.
 
-        Without `must_be_servable` a configuration is also accepted whose listeners only Kafka can
-        serve, for tools that look at its directories.
+        Without `must_be_servable`, listeners that only Kafka can serve are accepted too, for tools
+        that only read the node's directories.
         """
         texts = MappingProxyType(with_id_synonyms(properties))
         values = BrokerValues(texts)
@@ -120,7 +120,7 @@ class NodeConfig:
             topics=topic_settings(values),
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
-            network=network_settings(values),
+            network=network_settings(values, listeners),
             security=security_settings(values, must_be_servable=must_be_servable),
             own=own_settings(texts),
             enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),

@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.metadata.config_definitions import HostPort
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions.endpoints import parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
 
@@ -18,20 +18,20 @@ OWN_DOCUMENTATION: Final = MappingProxyType(
     {
         LOG_FORMAT: (
             "text",
-            "Lines of the log: text for people, or json, an object a line, for machines.",
+            "Format of the log: text for people, or json, one object per line, for machines.",
         ),
         METRICS_LISTENER: (
             "empty",
-            "host:port that serves /metrics, /healthz and /readyz over HTTP to whoever reaches it.",
+            "host:port that serves /metrics, /healthz and /readyz over HTTP; no authentication.",
         ),
     }
 )
-"""What each key is without being set, and what it does."""
+"""The default value of each key, and its description."""
 OWN_KEYS: Final = frozenset(OWN_DOCUMENTATION)
 
 
 class LogFormat(Enum):
-    """How the lines of the log look: for people, or a JSON object each."""
+    """The format of log lines: text for people, or one JSON object per line."""
 
     TEXT = "text"
     JSON = "json"
@@ -39,21 +39,21 @@ class LogFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OwnSettings:
-    """``kvorum.*``; `metrics_listener` is None where metrics are not served."""
+    """``kvorum.*``; `metrics_listener` is None if metrics are not served."""
 
-    metrics_listener: HostPort | None
+    metrics_listener: Address | None
     log_format: LogFormat
 
 
 def own_settings(texts: Mapping[str, str]) -> OwnSettings:
-    """Read ``kvorum.*``; raises ConfigError for a value that is none."""
+    """Read ``kvorum.*``; raises ConfigError for an invalid value."""
     return OwnSettings(
         metrics_listener=_metrics_listener(texts.get(METRICS_LISTENER, "").strip()),
         log_format=_log_format(texts.get(LOG_FORMAT, LogFormat.TEXT.value).strip()),
     )
 
 
-def _metrics_listener(text: str) -> HostPort | None:
+def _metrics_listener(text: str) -> Address | None:
     if not text:
         return None
     with config_errors():

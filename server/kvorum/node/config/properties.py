@@ -1,4 +1,4 @@
-"""The properties file of a node, and what the command line puts over it."""
+"""The properties file of a node, and the overrides of the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kvorum.storage.java_properties import load_java_properties
 
 
 def load_properties(path: Path | str) -> dict[str, str]:
-    """Read a Java properties file; ConfigError says in one line why it cannot be read."""
+    """Read a Java properties file; raises ConfigError with the reason in one line."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -23,7 +23,7 @@ def load_properties(path: Path | str) -> dict[str, str]:
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
-    """Read ``key=value`` arguments; the value is what follows the first ``=``."""
+    """Read ``key=value`` arguments; the first ``=`` separates key and value."""
     overrides: dict[str, str] = {}
     for argument in arguments:
         key, separator, value = argument.partition("=")

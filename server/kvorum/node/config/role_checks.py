@@ -1,4 +1,4 @@
-"""What each role asks of the listeners and of the quorum, in Kafka's order and words."""
+"""The checks of listeners and quorum that each role needs, in Kafka's order and words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_roles(
     listeners: Listeners,
     quorum: QuorumSettings,
 ) -> list[str]:
-    """Raise ConfigError for what does not suit the roles; return complaints."""
+    """Raise ConfigError for settings that do not suit the roles; return warnings."""
     if not quorum.voters and not quorum.bootstrap_servers:
         raise ConfigError(
             "If using process.roles, either controller.quorum.bootstrap.servers must contain the "

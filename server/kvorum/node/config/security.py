@@ -1,4 +1,4 @@
-"""The authorizer and the delegation tokens of a node, as its properties file sets them."""
+"""The settings of a node's authorizer and delegation tokens."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvorum.metadata.access import AuthorizerRules
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.principal import Principal
+from kvorum.metadata.standard_authorizer import AuthorizerRules
 from kvorum.node.config.errors import ConfigError
 from kvorum.node.config.values import BrokerValues
 
@@ -16,12 +16,12 @@ AUTHORIZER_CLASS: Final = "org.apache.kafka.metadata.authorizer.StandardAuthoriz
 SUPER_USERS_KEY: Final = "super.users"
 WITHOUT_ENTRIES_KEY: Final = "allow.everyone.if.no.acl.found"
 AUTHORIZER_KEYS: Final = frozenset({SUPER_USERS_KEY, WITHOUT_ENTRIES_KEY})
-"""Keys that Kafka leaves to the authorizer, so that they are in none of its tables."""
+"""Keys that only the authorizer reads, so that none of Kafka's tables lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """Who decides what is allowed, None for nobody, and what delegation tokens are like."""
+    """The authorizer, None without one, and the secret and lifetimes of delegation tokens."""
 
     authorizer: AuthorizerRules | None = None
     tokens: TokenSettings = field(default_factory=TokenSettings)
@@ -30,7 +30,7 @@ class SecuritySettings:
 def security_settings(values: BrokerValues, *, must_be_servable: bool) -> SecuritySettings:
     """Read ``authorizer.class.name`` with its keys, and ``delegation.token.*``.
 
-    Without `must_be_servable` an authorizer that only Kafka has is passed over.
+    Without `must_be_servable` an authorizer that only Kafka has is ignored.
     """
     secret_key = values.optional_text("delegation.token.secret.key")
     return SecuritySettings(
@@ -60,7 +60,7 @@ def _authorizer(values: BrokerValues, *, must_be_servable: bool) -> AuthorizerRu
 
 
 def _super_users(texts: Mapping[str, str]) -> frozenset[str]:
-    """Return the users between the semicolons, each with its type."""
+    """Return the semicolon-separated users, each with its type."""
     users = frozenset(
         user.strip() for user in texts.get(SUPER_USERS_KEY, "").split(";") if user.strip()
     )

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
-    HostPort,
+    BROKER_CONFIGS,
     QuorumVoterEntry,
     parse_bootstrap_server,
     parse_quorum_voters,
+    parse_value,
 )
 from kvorum.node.config.errors import config_errors
+from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import BrokerValues
+
+CONNECTION_RATE: Final = "max.connection.creation.rate"
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumSettings:
-    """``controller.quorum.*``: who the voters are and how patient the quorum is."""
+    """``controller.quorum.*``: the voters, and the timeouts of the quorum."""
 
     voters: tuple[QuorumVoterEntry, ...]
-    bootstrap_servers: tuple[HostPort, ...]
+    bootstrap_servers: tuple[Address, ...]
     election_timeout_ms: int
     election_backoff_ms_max: int
     fetch_timeout_ms: int
@@ -37,7 +45,7 @@ class QuorumSettings:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogSettings:
-    """``metadata.*``: where the metadata log lies, when it rolls, is snapshot and cut."""
+    """``metadata.*``: the directory of the log, its segments, snapshots and retention."""
 
     directory: str
     segment_bytes_max: int
@@ -52,7 +60,7 @@ class MetadataLogSettings:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How a broker and its controller keep in touch."""
+    """The registration, heartbeats and sessions of brokers."""
 
     rack: str | None
     heartbeat_interval_ms: int
@@ -64,7 +72,7 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What topics are when nobody says otherwise, and what may be done to them."""
+    """The defaults of topics, and which operations on them are allowed."""
 
     partitions_default: int
     replication_factor_default: int
@@ -77,7 +85,7 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class MutationQuotaSettings:
-    """For how long a client may save up what it is allowed to create and delete."""
+    """The window in which a client accumulates unused quota to create and delete partitions."""
 
     window_count: int
     window_seconds: int
@@ -85,7 +93,7 @@ class MutationQuotaSettings:
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """The classes of the operator's policies, None where there are none."""
+    """The class names of the operator's policies, None for a policy that is not configured."""
 
     create_topic: str | None
     alter_config: str | None
@@ -93,7 +101,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Connections and requests."""
+    """The limits of connections and requests; rates are connections per second."""
 
     request_bytes_max: int
     request_partitions_max: int
@@ -101,6 +109,10 @@ class NetworkSettings:
     connections_idle_ms_max: int
     connections_max: int
     connections_per_ip_max: int
+    connection_rate_max: int
+    connection_rates_max: Mapping[str, int]
+    quota_window_count: int
+    quota_window_seconds: int
     listen_backlog: int
 
 
@@ -128,7 +140,7 @@ def quorum_settings(values: BrokerValues) -> QuorumSettings:
 
 
 def metadata_log_settings(values: BrokerValues, *, directory: str) -> MetadataLogSettings:
-    """Read ``metadata.*``; the internal keys Kafka's own tests use are honoured."""
+    """Read ``metadata.*``, including the internal keys that Kafka's own tests use."""
     small_segments = values.optional_integer("internal.metadata.log.segment.bytes")
     return MetadataLogSettings(
         directory=directory,
@@ -144,7 +156,7 @@ def metadata_log_settings(values: BrokerValues, *, directory: str) -> MetadataLo
 
 
 def broker_settings(values: BrokerValues) -> BrokerSettings:
-    """Read what a broker and its controller agree on."""
+    """Read the keys about registration, heartbeats and sessions."""
     return BrokerSettings(
         rack=values.optional_text("broker.rack"),
         heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
@@ -179,14 +191,14 @@ def mutation_quota_settings(values: BrokerValues) -> MutationQuotaSettings:
 
 
 def policy_settings(values: BrokerValues) -> PolicySettings:
-    """Read which policies there are."""
+    """Read the keys that name policies."""
     return PolicySettings(
         create_topic=values.optional_text("create.topic.policy.class.name"),
         alter_config=values.optional_text("alter.config.policy.class.name"),
     )
 
 
-def network_settings(values: BrokerValues) -> NetworkSettings:
+def network_settings(values: BrokerValues, listeners: Listeners) -> NetworkSettings:
     """Read the limits of connections and requests."""
     return NetworkSettings(
         request_bytes_max=values.integer("socket.request.max.bytes"),
@@ -195,5 +207,24 @@ def network_settings(values: BrokerValues) -> NetworkSettings:
         connections_idle_ms_max=values.integer("connections.max.idle.ms"),
         connections_max=values.integer("max.connections"),
         connections_per_ip_max=values.integer("max.connections.per.ip"),
+        connection_rate_max=values.integer(CONNECTION_RATE),
+        connection_rates_max=_rates_of_listeners(values, listeners),
+        quota_window_count=values.integer("quota.window.num"),
+        quota_window_seconds=values.integer("quota.window.size.seconds"),
         listen_backlog=values.integer("socket.listen.backlog.size"),
     )
+
+
+def _rates_of_listeners(values: BrokerValues, listeners: Listeners) -> Mapping[str, int]:
+    """Return the connection rate of each listener: that of its own key, else that of the node."""
+    rates: dict[str, int] = {}
+    for listener in listeners.bound:
+        own = f"listener.name.{listener.name.lower()}.{CONNECTION_RATE}"
+        if own in values.texts:
+            with config_errors():
+                rate = parse_value(BROKER_CONFIGS[CONNECTION_RATE], values.texts[own])
+            assert isinstance(rate, int)
+            rates[listener.name] = rate
+        else:
+            rates[listener.name] = values.integer(CONNECTION_RATE)
+    return MappingProxyType(rates)

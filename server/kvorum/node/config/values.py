@@ -9,7 +9,7 @@ from kvorum.node.config.errors import config_errors
 
 
 class BrokerValues:
-    """Every broker key of Kafka with the value that `texts` or its default gives it."""
+    """Every broker key of Kafka with its value from `texts`, else its default."""
 
     __slots__ = ("_values", "texts")
 
@@ -19,47 +19,47 @@ class BrokerValues:
             self._values: Mapping[str, ConfigValue] = parse_all(BROKER_CONFIGS, texts)
 
     def is_set(self, name: str) -> bool:
-        """Tell whether the texts name the key themselves."""
+        """Return whether the texts contain the key, so that its default is not used."""
         return name in self.texts
 
     def integer(self, name: str) -> int:
-        """Return an integer that is always there."""
+        """Return the integer of a key that always has a value."""
         value = self._values[name]
         assert isinstance(value, int)
         return value
 
     def optional_integer(self, name: str) -> int | None:
-        """Return an integer, None where it is not set and has no default."""
+        """Return the integer of a key, None if it is not set and has no default."""
         value = self._values[name]
         assert value is None or isinstance(value, int)
         return value
 
     def boolean(self, name: str) -> bool:
-        """Return a boolean that is always there."""
+        """Return the boolean of a key that always has a value."""
         value = self._values[name]
         assert isinstance(value, bool)
         return value
 
     def text(self, name: str) -> str:
-        """Return a text that is always there."""
+        """Return the text of a key that always has a value."""
         value = self._values[name]
         assert isinstance(value, str)
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, None where it is not set and has no default."""
+        """Return the text of a key, None if it is not set and has no default."""
         value = self._values[name]
         assert value is None or isinstance(value, str)
         return value
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return a list that is always there."""
+        """Return the list of a key that always has a value."""
         value = self._values[name]
         assert isinstance(value, tuple)
         return value
 
     def optional_words(self, name: str) -> tuple[str, ...] | None:
-        """Return a list, None where it is not set and has no default."""
+        """Return the list of a key, None if it is not set and has no default."""
         value = self._values[name]
         assert value is None or isinstance(value, tuple)
         return value

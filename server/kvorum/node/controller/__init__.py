@@ -1,1 +1,1 @@
-"""The controller role in a process: its requests in order, its periodic work, its registration."""
+"""The controller role in a process: ordered requests, periodic tasks, registration."""

@@ -1,4 +1,4 @@
-"""The operator's policies of a controller: found by name, made, configured, and closed."""
+"""The operator's policies of a controller: found by name, created, configured, and closed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NodePolicies:
-    """The policies of one node, None where it has none."""
+    """The policies of one node, None for a policy that is not configured."""
 
     create_topic: CreateTopicPolicy | None = None
     alter_config: AlterConfigPolicy | None = None
 
     def close(self) -> None:
-        """Close those that want it; what they raise is logged."""
+        """Close the policies that can be closed; errors that they raise are logged."""
         for policy in (self.create_topic, self.alter_config):
             _close(policy)
 
 
 def load_policies(config: NodeConfig) -> NodePolicies:
-    """Return the policies that `config` names; raises NodeStartError where one cannot be had."""
+    """Return the policies that `config` names; raises NodeStartError if one cannot be created."""
     names = config.policies
     create_topic = alter_config = None
     if names.create_topic is not None:
@@ -53,14 +53,14 @@ def load_policies(config: NodeConfig) -> NodePolicies:
 
 
 def _load(key: str, name: str, texts: Mapping[str, str]) -> object:
-    """Return a new policy of the class that `name` points to, configured."""
+    """Return a new, configured policy of the class called `name`."""
     found = _find(key, name)
     if not isinstance(found, type):
         raise NodeStartError(f"{key}: {name} is not a class")
     try:
         policy: object = found()
     except Exception as error:
-        raise NodeStartError(f"{key}: {name}() failed: {_told(error)}") from error
+        raise NodeStartError(f"{key}: {name}() failed: {_described(error)}") from error
     if not callable(getattr(policy, "validate", None)):
         raise NodeStartError(
             f"{key}: {name} has no method validate(request); see kvorum.controller.policies"
@@ -70,12 +70,12 @@ def _load(key: str, name: str, texts: Mapping[str, str]) -> object:
             policy.configure(texts)
         except Exception as error:
             _close(policy)
-            raise NodeStartError(f"{key}: {name}.configure failed: {_told(error)}") from error
+            raise NodeStartError(f"{key}: {name}.configure failed: {_described(error)}") from error
     return policy
 
 
 def _find(key: str, name: str) -> object:
-    """Return what ``package.module.Class`` or ``package.module:Class`` names."""
+    """Return the object that ``package.module.Class`` or ``package.module:Class`` names."""
     module_name, separator, attribute = name.partition(":")
     if not separator:
         module_name, _, attribute = name.rpartition(".")
@@ -88,8 +88,8 @@ def _find(key: str, name: str) -> object:
         found: object = importlib.import_module(module_name)
     except Exception as error:
         raise NodeStartError(
-            f"{key}: module {module_name} of {name} cannot be imported ({_told(error)}); is it in "
-            "the environment or on PYTHONPATH?"
+            f"{key}: module {module_name} of {name} cannot be imported ({_described(error)}); "
+            "is it in the environment or on PYTHONPATH?"
         ) from error
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -107,5 +107,5 @@ def _close(policy: object) -> None:
         _log.exception("Closing the policy %s failed", type(policy).__qualname__)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

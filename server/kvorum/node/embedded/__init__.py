@@ -1,1 +1,1 @@
-"""Nodes and clusters inside the process of whoever uses them."""
+"""Nodes and clusters that run inside the process of their user."""

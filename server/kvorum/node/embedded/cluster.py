@@ -1,4 +1,4 @@
-"""A whole cluster in one event loop: started, stopped, parted; nodes killed and started again."""
+"""A whole cluster in one event loop, with partitions, and nodes that are killed and restarted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
+from kvorum.metadata.address import Address
 from kvorum.node.embedded.node import (
     LOOPBACK,
     ClusterSize,
@@ -25,10 +26,10 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class EmbeddedCluster:
-    """Controllers and brokers on the loopback interface, with their data below `folder`.
+    """A cluster of nodes on the loopback interface, with their data below `folder`.
 
-    What `folder` holds already is used. `size` is then None, or must name as many controllers;
-    brokers may come and go. `overrides` are put over every node's properties.
+    Existing data in `folder` is used. `size` is then None, or must have the same number of
+    controllers; the number of brokers may change. `overrides` replace properties of every node.
     Raises WrongSizeError, NodeStartError, ConfigError, StorageError.
     """
 
@@ -51,29 +52,29 @@ class EmbeddedCluster:
         self._addresses = {
             node_id: frozenset(_addresses(embedded)) for node_id, embedded in self._nodes.items()
         }
-        # Of nodes that were killed: made ready, so that nobody takes their ports meanwhile.
+        # Killed nodes, prepared again, so that no other process takes their ports meanwhile.
         self._waiting: dict[int, EmbeddedNode] = {}
 
     @property
     def nodes(self) -> Mapping[int, EmbeddedNode]:
-        """The nodes that run, by id."""
+        """The running nodes, by id."""
         return self._nodes
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the brokers that run."""
+        """The bootstrap.servers of the running brokers."""
         return _joined(embedded.bootstrap_servers for embedded in self._nodes.values())
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controllers that run."""
+        """The bootstrap.controllers of the running controllers."""
         return _joined(embedded.controller_servers for embedded in self._nodes.values())
 
     @property
     def leader_id(self) -> int | None:
-        """The id of the active controller; of two that think so, the one of the later epoch."""
+        """The id of the active controller; if two claim it, that of the later epoch."""
         active = [
-            (embedded.node.core.raft.epoch, node_id)
+            (embedded.node.shared_server.raft.epoch, node_id)
             for node_id, embedded in self._nodes.items()
             if embedded.node.is_active_controller
         ]
@@ -81,9 +82,9 @@ class EmbeddedCluster:
 
     @property
     def cluster_id(self) -> str:
-        """The id that the directories were formatted with; raises RuntimeError if nothing runs."""
+        """The cluster id in the nodes' directories; raises RuntimeError if no node runs."""
         for embedded in self._nodes.values():
-            return embedded.node.core.directories.cluster_id
+            return embedded.node.shared_server.directories.cluster_id
         raise RuntimeError("no node is running")
 
     async def start(self) -> None:
@@ -96,22 +97,22 @@ class EmbeddedCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop all nodes in good order, brokers first. May be repeated."""
+        """Do a controlled shutdown of all nodes, brokers first. May be repeated."""
         nodes, self._nodes = list(self._nodes.values()), {}
         self._release()
         try:
             await _all_of(one.node.stop for one in nodes if one.place.is_broker)
         finally:
-            # All of them go: there is nobody to hand over to.
+            # All of them stop: there is no voter to hand the leadership over to.
             await _all_of(one.node.abort for one in nodes if not one.place.is_broker)
 
     def discard(self) -> None:
-        """Close the sockets of a cluster that will not be started after all."""
+        """Close the sockets of a cluster that will not be started."""
         for embedded in self._nodes.values():
             embedded.node.discard()
 
     async def failed(self) -> NodeFailedError:
-        """Return why a node cannot go on, once one cannot."""
+        """Wait until a node cannot continue, and return the reason."""
         waits = [asyncio.ensure_future(one.node.failed()) for one in self._nodes.values()]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -121,15 +122,19 @@ class EmbeddedCluster:
         return done.pop().result()
 
     async def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Return the id of the active controller, once there is one, or one `other_than` that."""
+        """Wait for an active controller (`other_than` the given one) and return its id."""
         while True:
             waits = [
                 asyncio.ensure_future(embedded.node.wait_until_active_controller())
                 for node_id, embedded in self._nodes.items()
-                if embedded.place.is_controller and node_id != other_than
+                if embedded.place.is_controller
+                and embedded.node.is_running
+                and node_id != other_than
             ]
-            # Nodes may come and go meanwhile: now and then they are looked up again.
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=LOOK_SECONDS)
+            # Nodes may start and stop meanwhile: they are looked up again from time to time.
+            looking = asyncio.ensure_future(asyncio.sleep(LOOK_SECONDS))
+            await asyncio.wait([*waits, looking], return_when=asyncio.FIRST_COMPLETED)
+            looking.cancel()
             for wait in waits:
                 wait.cancel()
             leader_id = self.leader_id
@@ -137,13 +142,13 @@ class EmbeddedCluster:
                 return leader_id
 
     async def kill(self, node_id: int) -> None:
-        """Take a node away without a word; raises KeyError where it does not run."""
+        """Stop a node as if its process had died; raises KeyError if it does not run."""
         embedded = self._nodes.pop(node_id)
         await embedded.node.abort()
         self._waiting[node_id] = self._prepare(self._places[node_id])
 
     async def restart(self, node_id: int) -> None:
-        """Start a node that was killed, or stop and start one that runs, on the same addresses.
+        """Start a killed node, or stop and start a running one, on the same addresses.
 
         Raises KeyError for a node that the cluster does not have.
         """
@@ -160,10 +165,10 @@ class EmbeddedCluster:
             raise
 
     def partition(self, *groups: Iterable[int]) -> None:
-        """Let nodes of one group have no connections to those of another; replaces what was cut.
+        """Cut the connections between nodes of different groups; replaces earlier partitions.
 
-        A node that is in no group is not concerned. Raises ValueError for a node in two groups, or
-        one that the cluster does not have.
+        A node that is in no group keeps all connections. Raises ValueError for a node in two
+        groups, or one that the cluster does not have.
         """
         parted = tuple(frozenset(group) for group in groups)
         named = [node_id for group in parted for node_id in group]
@@ -190,14 +195,14 @@ class EmbeddedCluster:
         return prepare_nodes(self.folder, [place], overrides=self._overrides)[place.node_id]
 
     def _release(self) -> None:
-        """Give up the sockets of nodes that were killed and not started again."""
+        """Close the sockets of killed nodes that were not restarted."""
         for embedded in self._waiting.values():
             embedded.node.discard()
         self._waiting = {}
 
 
 def check_size(folder: Path, size: ClusterSize) -> None:
-    """Raise WrongSizeError where a folder has data that a cluster of this size cannot use."""
+    """Raise WrongSizeError if a folder has data that a cluster of this size cannot use."""
     known = size_of(folder)
     if known is None:
         return
@@ -209,7 +214,7 @@ def check_size(folder: Path, size: ClusterSize) -> None:
 
 
 async def _all_of(starts: Iterable[Callable[[], Awaitable[None]]]) -> None:
-    """Do all of these at once; when one fails, end the others and raise that."""
+    """Run all of these at once; when one fails, cancel the others and raise its error."""
     tasks = [asyncio.ensure_future(start()) for start in starts]
     try:
         await asyncio.gather(*tasks)
@@ -221,10 +226,10 @@ async def _all_of(starts: Iterable[Callable[[], Awaitable[None]]]) -> None:
                 await task
 
 
-def _addresses(embedded: EmbeddedNode) -> Iterable[tuple[str, int]]:
+def _addresses(embedded: EmbeddedNode) -> Iterable[Address]:
     for port in (embedded.broker_port, embedded.controller_port):
         if port is not None:
-            yield LOOPBACK, port
+            yield Address(LOOPBACK, port)
 
 
 def _joined(servers: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a cluster of embedded nodes is, written down before anything of it is formatted."""
+"""The identity of an embedded cluster, written before any of its directories is formatted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvorum.metadata.address import Address
 from kvorum.node.config import load_properties
 from kvorum.node.errors import NodeStartError
 from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
@@ -23,9 +24,9 @@ _COMMENT = "A cluster of embedded nodes of kvorum; each node's own settings are 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIdentity:
-    """A cluster's id, its first voters, and how many brokers it has.
+    """A cluster's id, its first voters, and its number of brokers.
 
-    A start that was interrupted is taken up again with the same one: no two controllers may be
+    An interrupted first start is repeated with the same identity: no two controllers may be
     formatted with different voters.
     """
 
@@ -34,23 +35,21 @@ class ClusterIdentity:
     broker_count: int
 
 
-def new_identity(
-    controllers: Mapping[int, tuple[str, int]], *, broker_count: int
-) -> ClusterIdentity:
-    """Draw ids for a cluster whose controllers have these addresses."""
+def new_identity(controllers: Mapping[int, Address], *, broker_count: int) -> ClusterIdentity:
+    """Return an identity with random ids for a cluster whose controllers have these addresses."""
     source = random.SystemRandom()
     voters = voters_by_id(
-        DynamicVoter(node_id, host, port, random_uuid(source))
-        for node_id, (host, port) in controllers.items()
+        DynamicVoter(node_id, address.host, address.port, random_uuid(source))
+        for node_id, address in controllers.items()
     )
     cluster_id = uuid_to_text(random_uuid(source))
     return ClusterIdentity(cluster_id=cluster_id, voters=voters, broker_count=broker_count)
 
 
 def load_identity(folder: Path) -> ClusterIdentity | None:
-    """Return the identity of the cluster in a folder, None where there is none yet.
+    """Return the identity of the cluster in a folder, None if there is none yet.
 
-    Raises NodeStartError where the file is damaged.
+    Raises NodeStartError if the file is damaged.
     """
     file = folder / IDENTITY_FILE
     if not file.exists():

@@ -1,7 +1,7 @@
-"""Nodes on the loopback interface, for trying and for tests: made ready in one call.
+"""Nodes on the loopback interface, for experiments and tests, prepared in one call.
 
-One controller and one broker are one combined node, whose files are right in the cluster's folder.
-In any other cluster each node has one role and a folder of its own below it.
+A cluster of one controller and one broker is one combined node, whose files are directly in the
+cluster's folder. In any other cluster each node has one role and a folder of its own below it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from kvorum.metadata.address import Address
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.embedded.identity import (
     ClusterIdentity,
@@ -24,8 +25,8 @@ from kvorum.node.embedded.identity import (
     store_identity,
 )
 from kvorum.node.format import FormatRequest, format_directories
-from kvorum.node.process import Node
-from kvorum.node.serving.listener import bind
+from kvorum.node.kafka_raft_server import KafkaRaftServer
+from kvorum.node.serving.socket_server import bind
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
@@ -38,19 +39,19 @@ DATA_DIRECTORY: Final = "data"
 REMEDY: Final = "choose another port"
 PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to keep its port."
 FIRST_BROKER_ID: Final = 101
-"""Brokers of clusters without combined nodes count from here, controllers from 1."""
+"""The first id of brokers in clusters without combined nodes; controllers begin with 1."""
 ELECTION_STEP_MS: Final = 100
-"""So much longer each controller waits than the one before it: the first election is quick."""
+"""How much longer each controller waits than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class WrongSizeError(ValueError):
-    """There is data of a cluster with another number of controllers, or no such cluster."""
+    """The size is invalid, or the data is of a cluster with another number of controllers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSize:
-    """How many nodes of each role; raises WrongSizeError where that is no cluster."""
+    """The number of nodes of each role; raises WrongSizeError for an invalid one."""
 
     controllers: int
     brokers: int
@@ -67,7 +68,7 @@ class ClusterSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the files of one node are, and what it is."""
+    """The folder of one node, its id and its roles."""
 
     node_id: int
     folder: Path
@@ -88,26 +89,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedNode:
-    """A node that can be started, and where it will be; a port is None without the role."""
+    """A node that can be started, and its ports; a port is None without the role."""
 
-    node: Node
+    node: KafkaRaftServer
     place: Place
     broker_port: int | None
     controller_port: int | None
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the broker; empty where it is none."""
+        """The bootstrap.servers of the broker; empty without the role."""
         return "" if self.broker_port is None else f"{LOOPBACK}:{self.broker_port}"
 
     @property
     def controller_servers(self) -> str:
-        """Where tools find the controller; empty where it is none."""
+        """The bootstrap.controllers of the controller; empty without the role."""
         return "" if self.controller_port is None else f"{LOOPBACK}:{self.controller_port}"
 
 
 def size_of(folder: Path) -> ClusterSize | None:
-    """Return the size of the cluster whose data a folder holds; None if it holds none."""
+    """Return the size of the cluster whose data a folder contains; None if it contains none."""
     identity = load_identity(folder)
     if identity is not None:
         return ClusterSize(controllers=len(identity.voters), brokers=identity.broker_count)
@@ -140,21 +141,6 @@ def places_of(folder: Path, size: ClusterSize) -> tuple[Place, ...]:
     return (*controllers, *brokers)
 
 
-def prepare_node(
-    folder: Path,
-    *,
-    broker_port: int | None = None,
-    overrides: Mapping[str, str] = _NOTHING,
-    files: FileSystem | None = None,
-) -> EmbeddedNode:
-    """Return a combined node; see `prepare_nodes`. The node, once it runs, uses `files`."""
-    (place,) = places_of(folder, ClusterSize(controllers=1, brokers=1))
-    nodes = prepare_nodes(
-        folder, [place], broker_port=broker_port, overrides=overrides, files=files
-    )
-    return nodes[place.node_id]
-
-
 def prepare_nodes(
     folder: Path,
     places: list[Place],
@@ -163,11 +149,11 @@ def prepare_nodes(
     overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
 ) -> dict[int, EmbeddedNode]:
-    """Return nodes of the cluster in `folder`; what is there already is used.
+    """Return nodes of the cluster in `folder`; existing data is used.
 
-    Of a new cluster, these must be all nodes. Ports are bound at once; a broker port, that of the
-    first broker, of 0 is chosen by the system, None is the one used before, else chosen.
-    Controllers keep their ports, because the log names them.
+    For a new cluster, `places` must be those of all nodes. Ports are bound at once. The broker port
+    is that of the first broker: 0 lets the system choose one, None takes the port used before, if
+    there is one. Controllers keep their ports, because the log contains them.
     Raises NodeStartError, ConfigError, StorageError.
     """
     identity = load_identity(folder)
@@ -213,7 +199,7 @@ def _store_new_identity(
     folder: Path, places: list[Place], bound: Mapping[int, Mapping[str, socket.socket]]
 ) -> ClusterIdentity:
     addresses = {
-        place.node_id: (LOOPBACK, _port(bound[place.node_id][CONTROLLER_LISTENER]))
+        place.node_id: Address(LOOPBACK, _port(bound[place.node_id][CONTROLLER_LISTENER]))
         for place in places
         if place.is_controller
     }
@@ -238,7 +224,7 @@ def _make(
     if identity is not None and not _is_formatted(place):
         _format(config, place, identity)
     return EmbeddedNode(
-        node=Node(config, sockets=sockets, files=files),
+        node=KafkaRaftServer(config, sockets=sockets, files=files),
         place=place,
         broker_port=ports.get(BROKER_LISTENER),
         controller_port=ports.get(CONTROLLER_LISTENER),

@@ -1,1 +1,1 @@
-"""What the log tells: one line for each event that an operator would want."""
+"""The log lines of a node: one for each event that matters to an operator."""

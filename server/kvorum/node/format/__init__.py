@@ -1,4 +1,4 @@
-"""Formatting the directories of a node: what ``kvorum storage format`` and embedded clusters do.
+"""The formatting of a node's directories, for ``kvorum storage format`` and embedded clusters.
 
 `format_directories` takes a `FormatRequest`. Refusals are `FormatError` with Kafka's message.
 """

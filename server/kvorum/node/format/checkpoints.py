@@ -1,4 +1,4 @@
-"""The two record files of a new directory: what the cluster and its quorum start from."""
+"""The two record files of a new directory: the first metadata, and the first voters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KRAFT_VERSION_MAX = 1
 def write_bootstrap_checkpoint(
     directory: Path, bootstrap: BootstrapMetadata, files: FileSystem, *, now_ms: int
 ) -> None:
-    """Put the first metadata records into a data directory."""
+    """Write the first metadata records into a data directory."""
     values = [encode_record(message, version) for message, version in bootstrap.records]
     bootstrap_checkpoint.write_bootstrap_checkpoint(directory, values, files, now_ms=now_ms)
 
@@ -39,7 +39,7 @@ def write_voters_checkpoint(
     kraft_version: int,
     now_ms: int,
 ) -> None:
-    """Put the first snapshot of a dynamic quorum below a data directory."""
+    """Write the first snapshot of a dynamic quorum below a data directory."""
     bootstrap_checkpoint.write_voters_checkpoint(
         directory / METADATA_PARTITION_DIRECTORY,
         files,
@@ -50,7 +50,7 @@ def write_voters_checkpoint(
 
 
 def voters_record(voters: Mapping[int, DynamicVoter], *, listener_name: str) -> VotersRecord:
-    """Return the record that names `voters`, each reached by the same listener."""
+    """Return the record that contains `voters`, each with an endpoint of the same listener."""
     return VotersRecord(voters=[_voter_fields(each, listener_name) for each in voters.values()])
 
 
@@ -68,7 +68,7 @@ def _voter_fields(voter: DynamicVoter, listener_name: str) -> VotersRecordVoter:
 
 
 def _java_host(host: str) -> str:
-    """Return the host as Java keeps it: an IPv6 address as eight numbers, anything else as is."""
+    """Return the host as Java stores it: an IPv6 address as eight numbers, others unchanged."""
     try:
         address = IPv6Address(host)
     except AddressValueError:

@@ -1,4 +1,4 @@
-"""Formatting itself: look at every directory, then write what a new one needs."""
+"""The formatting itself: every directory is checked, then the new ones are written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SOURCE = "format command"
 
 @dataclass(slots=True)
 class _Directories:
-    """The directories by what was found in them, each in order of name."""
+    """The directories by their content: formatted, new or unreadable; each in order of name."""
 
     formatted: dict[str, MetaProperties]
     empty: list[str]
@@ -45,7 +45,7 @@ class _Directories:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What every new directory gets."""
+    """The content of every new directory."""
 
     request: FormatRequest
     bootstrap: BootstrapMetadata
@@ -63,8 +63,8 @@ def format_directories(
 ) -> None:
     """Format the directories that are not formatted yet, and `report` each step in a line.
 
-    Everything is checked before anything is written. Raises FormatError, or StorageError where
-    what is there contradicts the request.
+    Everything is checked before anything is written. Raises FormatError, or StorageError if an
+    existing directory contradicts the request.
     """
     plan = _make_plan(request, random_source)
     found = _look(request.directories, files)
@@ -137,7 +137,7 @@ def _look(directories: tuple[str, ...], files: FileSystem) -> _Directories:
 
 
 def _verify(found: _Directories, request: FormatRequest) -> None:
-    """Check that what is formatted already belongs to this node and cluster."""
+    """Check that the formatted directories belong to this node and cluster."""
     ensemble = MetaPropertiesEnsemble(
         metadata_directory=Path(request.metadata_directory),
         properties=MappingProxyType({Path(name): each for name, each in found.formatted.items()}),
@@ -166,7 +166,7 @@ def _format_one(
     files: FileSystem,
     now: datetime,
 ) -> None:
-    """Write a directory's files; meta.properties comes last, as the mark that all is there."""
+    """Write a directory's files; meta.properties comes last and marks a complete directory."""
     request = plan.request
     now_ms = int(now.timestamp() * 1000)
     properties = MetaProperties(

@@ -15,7 +15,7 @@ _PORT_MAX = 65535
 
 @dataclass(frozen=True, slots=True)
 class DynamicVoter:
-    """One voter: its node, its metadata directory and where its controller listener is."""
+    """One voter: its node id, its directory id and the address of its controller listener."""
 
     node_id: int
     host: str
@@ -34,7 +34,7 @@ def parse_dynamic_voters(text: str) -> Mapping[int, DynamicVoter]:
 
 
 def voters_by_id(voters: Iterable[DynamicVoter]) -> Mapping[int, DynamicVoter]:
-    """Return the voters in order of id; FormatError for none at all or an id given twice."""
+    """Return the voters in order of id; FormatError for no voters or a repeated id."""
     found: dict[int, DynamicVoter] = {}
     for voter in voters:
         if voter.node_id in found:
@@ -46,7 +46,7 @@ def voters_by_id(voters: Iterable[DynamicVoter]) -> Mapping[int, DynamicVoter]:
 
 
 def parse_dynamic_voter(text: str) -> DynamicVoter:
-    """Read one ``id@host:port:directory-id``; an IPv6 host stands in brackets."""
+    """Read one ``id@host:port:directory-id``; an IPv6 host is in brackets."""
     id_text, at, rest = java_trim(text).partition("@")
     if not at:
         raise FormatError("No @ found in dynamic voter string.")

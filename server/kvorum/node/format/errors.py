@@ -1,5 +1,5 @@
-"""The one error of this package."""
+"""The only error of this package."""
 
 
 class FormatError(ValueError):
-    """Directories cannot be formatted as asked; the text is Kafka's own, on one line."""
+    """Directories cannot be formatted as requested; the text is Kafka's own, on one line."""

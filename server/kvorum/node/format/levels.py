@@ -1,4 +1,4 @@
-"""Which metadata.version and feature levels a cluster is formatted with."""
+"""The metadata.version and the feature levels that a cluster is formatted with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def effective_release_version(
     *,
     enable_unstable: bool,
 ) -> MetadataVersion:
-    """Return the metadata.version asked for, or the latest; FormatError where it may not be."""
+    """Return the requested metadata.version, or the latest; FormatError if it is not allowed."""
     if METADATA_VERSION_FEATURE in levels:
         if release_version is not None:
             raise FormatError(
@@ -79,7 +79,7 @@ def _check_levels(wanted: Mapping[str, int]) -> None:
 
 
 def _kraft_version(given: int | None, *, has_dynamic_quorum: bool) -> int:
-    """Return 1 for a dynamic quorum and 0 for a static one; nothing else may be asked for."""
+    """Return 1 for a dynamic quorum and 0 for a static one; FormatError for another request."""
     if given is None:
         return int(has_dynamic_quorum)
     if given == 0 and has_dynamic_quorum:

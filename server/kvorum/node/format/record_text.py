@@ -9,7 +9,7 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 
 
 def bootstrap_metadata_text(bootstrap: BootstrapMetadata) -> str:
-    """Return the one line that tells what a new cluster starts from."""
+    """Return the line of the storage tool that shows a new cluster's first records."""
     records = ", ".join(map(_record_text, bootstrap.records))
     return (
         f"BootstrapMetadata(records=[{records}], "
@@ -38,5 +38,5 @@ def _quoted(text: str) -> str:
 
 
 def _bytes_text(data: bytes) -> str:
-    """Java's bytes are signed."""
+    """Return bytes as Java prints a byte array: signed numbers."""
     return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in data)}]"

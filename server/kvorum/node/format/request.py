@@ -1,4 +1,4 @@
-"""What is to be formatted, and as what."""
+"""The request to format directories, and the types of directories."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ def _no_levels() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """The directories of one node, and the cluster they shall belong to.
+    """The directories of one node, and the cluster that they will belong to.
 
-    `directories` and `metadata_directory` are as the configuration writes them.
-    `initial_controllers` are the first voters of a dynamic quorum, None where this node is not
-    told them. `feature_levels` and `release_version` are only what was asked for; defaults come on
-    top.
+    `directories` and `metadata_directory` are texts of the configuration. `initial_controllers`
+    are the first voters of a dynamic quorum, None if the request does not name them.
+    `feature_levels` and `release_version` are only the requested ones, without defaults.
     """
 
     node_id: int
@@ -40,7 +39,7 @@ class FormatRequest:
 
 
 class DirectoryType(Enum):
-    """What a directory is formatted as; the value is what Kafka calls it."""
+    """The type of a directory; the value is the name in Kafka's output."""
 
     DATA = "data directory"
     STATIC_METADATA = "metadata directory"
@@ -49,12 +48,12 @@ class DirectoryType(Enum):
 
     @property
     def needs_voters(self) -> bool:
-        """Whether the directory gets a first snapshot with the voters in it."""
+        """Whether the directory gets a first snapshot that contains the voters."""
         return self in {DirectoryType.DYNAMIC_METADATA, DirectoryType.DYNAMIC_METADATA_VOTER}
 
 
 def directory_type(directory: str, request: FormatRequest) -> DirectoryType:
-    """Return what `directory` is to be formatted as."""
+    """Return the type that `directory` is formatted as."""
     if directory != request.metadata_directory:
         return DirectoryType.DATA
     if request.initial_controllers is None:

@@ -1,4 +1,4 @@
-"""SCRAM credentials given when formatting: ``SCRAM-SHA-256=[name=alice,password=secret]``."""
+"""SCRAM credentials of ``--add-scram``: ``SCRAM-SHA-256=[name=alice,password=secret]``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARTS = ("name", "salt", "iterations", "password", "saltedpassword")
 
 @dataclass(frozen=True, slots=True)
 class ScramMechanism:
-    """One mechanism: its number in records and its hash."""
+    """One SCRAM mechanism: its number in records and its hash."""
 
     name: str
     type: int
@@ -34,7 +34,7 @@ class ScramMechanism:
 
     @property
     def constant(self) -> str:
-        """The mechanism as Kafka's messages spell it."""
+        """The name of the mechanism in Kafka's messages."""
         return self.name.replace("-", "_")
 
 
@@ -51,7 +51,7 @@ def parse_scram_credential(
 ) -> UserScramCredentialRecord:
     """Return the record for one ``--add-scram`` argument.
 
-    A salt that is not given is drawn from `random_source`, which has to be a secure one outside
+    Without a salt in the argument, `random_source` gives one; it must be a secure source outside
     of tests.
     """
     mechanism, parts = _parse_argument(argument)
@@ -77,7 +77,7 @@ def parse_scram_credential(
 def _record(
     mechanism: ScramMechanism, name: str, *, salt: bytes, iterations: int, salted_password: bytes
 ) -> UserScramCredentialRecord:
-    """Derive the two stored keys of RFC 5802 from the salted password."""
+    """Return the record, with the two keys of RFC 5802 derived from the salted password."""
     client_key = hmac.digest(salted_password, b"Client Key", mechanism.hash_name)
     return UserScramCredentialRecord(
         name=name,
@@ -100,7 +100,7 @@ def _parse_argument(argument: str) -> tuple[ScramMechanism, dict[str, str]]:
         raise FormatError("Expected configuration string to start with [")
     if not setting.endswith("]"):
         raise FormatError("Expected configuration string to end with ]")
-    # Java's split leaves empty pieces at the end away, but one piece always stays.
+    # Java's split drops empty pieces at the end, but always keeps one piece.
     pieces = setting[1:-1].rstrip(",").split(",")
     return _MECHANISMS[name], dict(map(_parse_part, pieces))
 
@@ -160,7 +160,7 @@ def _check_iterations(mechanism: ScramMechanism, iterations: int) -> None:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Decode as Java's basic decoder does: no foreign characters, padding may be left away."""
+    """Decode as Java's basic decoder does: no foreign characters, optional padding."""
     if "=" not in text:
         text += "=" * (-len(text) % 4)
     try:

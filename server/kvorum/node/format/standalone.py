@@ -1,4 +1,4 @@
-"""The quorum of one: this very controller."""
+"""The voters of ``--standalone``: this controller alone."""
 
 from __future__ import annotations
 

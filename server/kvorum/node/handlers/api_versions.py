@@ -1,15 +1,20 @@
-"""ApiVersions (18): which APIs and versions are served here, and the cluster's features."""
+"""ApiVersions (18): the APIs and versions served here, and the cluster's features."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
+from kvorum.metadata.permission import NONE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.services import BrokerServices, ControllerServices, VersionRanges
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -25,8 +30,8 @@ FIRST_VERSION_WITH_LEVEL_ZERO = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Tell the broker's APIs, those of the controller as far as it serves them as well."""
+async def answer_on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Return the broker's APIs; forwarded ones in the versions that the controller serves too."""
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     is_unstable = broker.config.enable_unstable_feature_versions
@@ -39,15 +44,15 @@ async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message
     )
 
 
-async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
-    """Tell the controller's APIs."""
+async def answer_on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Return the controller's APIs."""
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     image = controller.loader.published
     finalized = _finalized(image, controller.raft.kraft_version)
     if image.features.metadata_version is None:
         finalized[METADATA_VERSION_FEATURE] = int(MINIMUM_METADATA_VERSION)
-    # Kafka's controllers go by the key for APIs here, its brokers by the one for features.
+    # Kafka's controllers use the configuration key for APIs here, its brokers that for features.
     is_unstable = controller.config.enable_unstable_api_versions
     return _response(
         request,
@@ -102,3 +107,19 @@ def _response(
             if level > 0
         ],
     )
+
+
+ON_BROKER: Final = BrokerApi(
+    key=ApiKey.API_VERSIONS,
+    request=ApiVersionsRequest,
+    permission=NONE,
+    answer=answer_on_broker,
+    refuse=refused_by_code(ApiVersionsResponse),
+)
+ON_CONTROLLER: Final = ControllerListenerApi(
+    key=ApiKey.API_VERSIONS,
+    request=ApiVersionsRequest,
+    permission=NONE,
+    answer=answer_on_controller,
+    refuse=refused_by_code(ApiVersionsResponse),
+)

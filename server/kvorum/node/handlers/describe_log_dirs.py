@@ -1,22 +1,28 @@
-"""DescribeLogDirs (35): the log directories of this broker, and the room on their volumes."""
+"""DescribeLogDirs (35): the log directories of this broker, and the space on their volumes."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResponseDescribeLogDirsResult,
 )
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(_request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Describe each directory; there are no replicas in any, since partitions carry no data."""
+async def answer(_request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Describe each directory; none has replicas, because partitions contain no records."""
     directories = dict.fromkeys(broker.config.log_directories)
     cordoned = set(broker.config.broker.cordoned_log_directories)
     return DescribeLogDirsResponse(
@@ -43,3 +49,12 @@ def _describe(
         usable_bytes=volume.f_bavail * volume.f_frsize,
         is_cordoned=is_cordoned,
     )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.DESCRIBE_LOG_DIRS,
+    request=DescribeLogDirsRequest,
+    permission=AclOperation.DESCRIBE,
+    answer=answer,
+    refuse=refused_by_code(DescribeLogDirsResponse),
+)

@@ -1,17 +1,23 @@
-"""Envelope (58): a client's request that a broker passes on, answered as if it had come here."""
+"""Envelope (58): a client's request that a broker forwards, answered as if it had come here."""
 
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
 
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.handlers.registry import forwardable_keys
-from kvorum.node.outbound.forwarding import decode_principal
+from kvorum.node.handlers.kinds import ControllerListenerApi
+from kvorum.node.handlers.registry import controller_apis, forwardable_keys
+from kvorum.node.principal_serde import decode_principal
 from kvorum.node.services import ControllerServices
 from kvorum.node.serving.answer_frame import encode_answer
-from kvorum.node.serving.dispatch import Answer
+from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import Origin, RequestHandler
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_request_header
@@ -20,8 +26,8 @@ from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
 
 
-async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
-    """Answer the request inside; where this is not the active controller, say so outside."""
+async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Answer the request inside; an inactive controller answers the envelope NOT_CONTROLLER."""
     envelope = request.body
     assert isinstance(envelope, EnvelopeRequest)
     try:
@@ -33,7 +39,7 @@ async def on_controller(request: IncomingRequest, controller: ControllerServices
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except RequestError as error:
         return EnvelopeResponse(error_code=error.code)
-    if response is None or isinstance(response, bytes):
+    if response is None or isinstance(response, ForwardedResponse):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return EnvelopeResponse(
         response_data=encode_answer(
@@ -51,17 +57,16 @@ def _read_inner(
     except ValueError as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
     frame = bytes(envelope.request_data)
-    # What may not be passed on is refused as such, whether it is served here or not.
+    # An API that may not be forwarded is refused for this reason, even if it is not served here.
     if _key_of(frame) not in forwardable_keys():
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
-    assert controller.dispatcher is not None
-    return controller.dispatcher.read(
-        frame, listener=request.listener, client_host=host, principal=principal
+    return _dispatcher(controller).read(
+        frame, Origin(request.listener, host, principal, is_forwarded=True)
     )
 
 
 def _key_of(frame: bytes) -> int:
-    """Return the API key of a request; CloseConnectionError where there is no header."""
+    """Return the API key of a request; raises CloseConnectionError if there is no header."""
     try:
         header, _ = decode_request_header(frame)
     except WireError as error:
@@ -69,16 +74,29 @@ def _key_of(frame: bytes) -> int:
     return header.request_api_key
 
 
-async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Answer:
-    """Return the answer; raises NotControllerError where the broker has to look for another."""
-    assert controller.dispatcher is not None
-    response = await controller.dispatcher.handle(inner)
+async def _answer(inner: IncomingRequest, controller: ControllerServices) -> HandlerResponse:
+    """Return the response; raises NotControllerError if another controller has to answer."""
+    response = await _dispatcher(controller).handle(inner)
     if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):
         raise NotControllerError("another node leads the quorum")
     return response
+
+
+def _dispatcher(controller: ControllerServices) -> RequestHandler[ControllerServices]:
+    """Return the handler of the request inside, which treats it as one of this listener."""
+    return RequestHandler(controller_apis(), controller, controller.give_access)
 
 
 def _says_not_leader(response: DescribeQuorumResponse) -> bool:
     codes = [response.error_code]
     codes += [part.error_code for topic in response.topics for part in topic.partitions]
     return ErrorCode.NOT_LEADER_OR_FOLLOWER in codes
+
+
+API: Final = ControllerListenerApi(
+    key=ApiKey.ENVELOPE,
+    request=EnvelopeRequest,
+    permission=AclOperation.CLUSTER_ACTION,
+    answer=answer,
+    refuse=refused_by_code(EnvelopeResponse),
+)

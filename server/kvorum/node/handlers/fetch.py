@@ -1,11 +1,17 @@
-"""Fetch (1) on a broker: refused, partition by partition; partitions carry no records yet."""
+"""Fetch (1) on a broker: refused, partition by partition; partitions contain no records yet."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.no_data import error_for
+from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -17,7 +23,7 @@ from kvorum.wire.messages.fetch import (
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Refuse, without a fetch session."""
     body = request.body
     assert isinstance(body, FetchRequest)
@@ -52,3 +58,12 @@ def _refusal(topic: FetchRequestFetchTopic, code: ErrorCode) -> FetchResponseFet
             for partition in topic.partitions
         ],
     )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.FETCH,
+    request=FetchRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=refuse_fetch,
+)

@@ -1,9 +1,15 @@
-"""ListTransactions (66): this broker coordinates no transaction, which is all there is to list."""
+"""ListTransactions (66): empty, because this broker coordinates no transactions."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kvorum.wire.primitives import Message
 
@@ -21,9 +27,18 @@ STATES = frozenset(
 )
 
 
-async def on_broker(request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Return the empty list, and those states asked for that do not exist."""
+async def answer(request: IncomingRequest, _broker: BrokerServices) -> Message:
+    """Return the empty list, and the requested states that do not exist."""
     body = request.body
     assert isinstance(body, ListTransactionsRequest)
     unknown = [state for state in body.state_filters if state not in STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.LIST_TRANSACTIONS,
+    request=ListTransactionsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=refused_by_code(ListTransactionsResponse),
+)

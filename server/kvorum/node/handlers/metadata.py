@@ -1,18 +1,47 @@
-"""Metadata (3): brokers, topics and partitions; a topic that is missed may be created."""
+"""Metadata (3): brokers, topics and partitions; a missing topic may be created."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from kvorum.broker.views.metadata import metadata
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.views import view_of
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.messages.metadata import MetadataRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Answer out of the broker's own metadata, and have missing topics created meanwhile."""
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Answer from the broker's own metadata, and begin to create missing topics."""
     assert isinstance(request.body, MetadataRequest)
-    answer = metadata(broker.loader.published, request.body, view_of(request, broker))
-    broker.topic_creator.begin(answer.topics_to_create, request)
-    return answer.response
+    found = metadata(broker.loader.published, request.body, view_of(request, broker))
+    broker.topic_creator.begin(found.topics_to_create, request)
+    return found.response
+
+
+def _refuse(request: MetadataRequest, error: RequestError, _version: int) -> MetadataResponse:
+    """Refuse every topic; only the newest versions have a top-level error code."""
+    return MetadataResponse(
+        error_code=error.code,
+        topics=[
+            # In most versions the name cannot be null.
+            MetadataResponseTopic(
+                name=topic.name or "", topic_id=topic.topic_id, error_code=error.code
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.METADATA,
+    request=MetadataRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

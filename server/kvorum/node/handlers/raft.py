@@ -1,19 +1,40 @@
-"""What the replica of the metadata log answers: to its peers, and about the quorum."""
+"""The APIs that the replica of the metadata log answers: to its peers, and about the quorum.
+
+Their modules are imported with the replica, so that they need no lazy import here.
+"""
 
 from __future__ import annotations
 
-from kvorum.node.errors import CloseConnectionError
-from kvorum.node.raft import RaftStoppedError
-from kvorum.node.services import ControllerServices
-from kvorum.node.serving.request import IncomingRequest
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.node.raft.raft_api import RaftApi
+from kvorum.node.raft.translation import (
+    add_raft_voter,
+    begin_quorum_epoch,
+    describe_quorum,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
+    vote,
+)
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.primitives import Message
 
-
-async def on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
-    """Hand the request to the replica; one that has stopped has nothing to say to anybody."""
-    try:
-        return await controller.raft.handle_request(
-            request.body, version=request.version, listener_name=request.listener
-        )
-    except RaftStoppedError as error:
-        raise CloseConnectionError(str(error)) from error
+_APIS: Final[tuple[RaftApi[Message], ...]] = (
+    fetch.API,
+    vote.API,
+    begin_quorum_epoch.API,
+    end_quorum_epoch.API,
+    describe_quorum.API,
+    fetch_snapshot.API,
+    add_raft_voter.API,
+    remove_raft_voter.API,
+    update_raft_voter.API,
+)
+RAFT_APIS: Final[Mapping[ApiKey, RaftApi[Message]]] = MappingProxyType(
+    {api.key: api for api in _APIS}
+)

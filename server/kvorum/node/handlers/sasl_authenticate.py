@@ -1,26 +1,38 @@
-"""SaslAuthenticate (36): these listeners ask nobody to authenticate."""
+"""SaslAuthenticate (36): these listeners do not authenticate their clients."""
 
 from __future__ import annotations
 
-from kvorum.node.services import BrokerServices, ControllerServices
+from typing import Final
+
+from kvorum.metadata.permission import NONE
+from kvorum.metadata.refusal import refused_by_message
+from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(_request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Refuse: the time to authenticate is over, or never was."""
-    return _refusal()
-
-
-async def on_controller(_request: IncomingRequest, _controller: ControllerServices) -> Message:
-    """Refuse: the time to authenticate is over, or never was."""
-    return _refusal()
-
-
-def _refusal() -> Message:
+async def answer(_request: IncomingRequest, _services: object) -> Message:
+    """Refuse: a connection without SASL is never in a state to authenticate."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",
     )
+
+
+ON_BROKER: Final = BrokerApi(
+    key=ApiKey.SASL_AUTHENTICATE,
+    request=SaslAuthenticateRequest,
+    permission=NONE,
+    answer=answer,
+    refuse=refused_by_message(SaslAuthenticateResponse),
+)
+ON_CONTROLLER: Final = ControllerListenerApi(
+    key=ApiKey.SASL_AUTHENTICATE,
+    request=SaslAuthenticateRequest,
+    permission=NONE,
+    answer=answer,
+    refuse=refused_by_message(SaslAuthenticateResponse),
+)

@@ -1,23 +1,35 @@
-"""SaslHandshake (17): these listeners ask nobody to authenticate."""
+"""SaslHandshake (17): these listeners do not authenticate their clients."""
 
 from __future__ import annotations
 
-from kvorum.node.services import BrokerServices, ControllerServices
+from typing import Final
+
+from kvorum.metadata.permission import NONE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.sasl_handshake import SaslHandshakeResponse
+from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kvorum.wire.primitives import Message
 
 
-async def on_broker(_request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Refuse: the time to authenticate is over, or never was."""
-    return _refusal()
-
-
-async def on_controller(_request: IncomingRequest, _controller: ControllerServices) -> Message:
-    """Refuse: the time to authenticate is over, or never was."""
-    return _refusal()
-
-
-def _refusal() -> Message:
+async def answer(_request: IncomingRequest, _services: object) -> Message:
+    """Refuse: a connection without SASL is never in a state to authenticate."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+ON_BROKER: Final = BrokerApi(
+    key=ApiKey.SASL_HANDSHAKE,
+    request=SaslHandshakeRequest,
+    permission=NONE,
+    answer=answer,
+    refuse=refused_by_code(SaslHandshakeResponse),
+)
+ON_CONTROLLER: Final = ControllerListenerApi(
+    key=ApiKey.SASL_HANDSHAKE,
+    request=SaslHandshakeRequest,
+    permission=NONE,
+    answer=answer,
+    refuse=refused_by_code(SaslHandshakeResponse),
+)

@@ -1,16 +1,17 @@
-"""What the broker's views need to know of the node and the request."""
+"""The values of node and request that the broker's views need."""
 
 from __future__ import annotations
 
 from random import Random
 
-from kvorum.broker.views.view import BrokerView
+from kvorum.broker.broker_view import BrokerView
+from kvorum.node.handlers.requesters import may_ask_about_tokens
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
 
 
 def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
-    """Return who answers `request`, and where it came in."""
+    """Return the view of the broker that answers `request` on its listener."""
     config = broker.config
     return BrokerView(
         node_id=config.node_id,
@@ -22,18 +23,22 @@ def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
         is_auto_create_enabled=config.topics.is_auto_create_enabled,
         request_partitions_max=config.network.request_partitions_max,
         access=request.access,
+        token_settings=config.security.tokens,
+        may_ask_about_tokens=may_ask_about_tokens(request, config),
     )
 
 
 def view_of_controller(request: IncomingRequest, controller: ControllerServices) -> BrokerView:
-    """Return the same for a controller, which answers some requests as a broker does."""
+    """Return the view of a controller, which answers some requests as a broker does."""
     return BrokerView(
         node_id=controller.config.node_id,
         cluster_id=controller.cluster_id,
         listener=request.listener,
-        # Nothing is drawn for these answers.
+        # These responses need no random choice.
         random=Random(0),  # noqa: S311 - no secret
         api_version=request.version,
         texts=controller.config.texts,
         access=request.access,
+        token_settings=controller.config.security.tokens,
+        may_ask_about_tokens=may_ask_about_tokens(request, controller.config),
     )

@@ -1,6 +1,6 @@
-"""What can be measured of a node, by Kafka's names, and the HTTP listener that tells it.
+"""The metrics of a node, by Kafka's names: how they are collected, listed and exported.
 
-`sensors` collect what happens between two looks, `catalogue` lists what there is, `readings` and
-its neighbours take values off a running node, `exposition` writes them as Prometheus reads them.
-Only the last imports the Prometheus client, and only where a listener is configured.
+`sensors` collects values between two scrapes, `catalogue` lists the metrics, `exposition` writes
+values in the format of Prometheus. Only the last imports the Prometheus client, and only if a
+listener is configured. `kvorum.node.monitoring` reads the values from a running node.
 """

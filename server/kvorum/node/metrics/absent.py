@@ -1,4 +1,4 @@
-"""What Kafka measures and kvorum does not, and why: the other half of the catalogue."""
+"""Kafka's metrics that kvorum does not have, with the reason: the complement of the catalogue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVERY = ""
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Metrics of one type of bean; `names` is empty for all that are not in the catalogue."""
+    """Metrics of one type of bean; empty `names` stand for all that the catalogue lacks."""
 
     domain: str
     type: str
@@ -24,11 +24,11 @@ def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tupl
     )
 
 
-_NO_PARTITIONS: Final = "brokers here keep metadata and hold no partitions"
+_NO_PARTITIONS: Final = "brokers here have the metadata and no partitions"
 _NO_COORDINATOR: Final = "there are no coordinators here"
 _NOT_BY_REQUEST: Final = "requests are not timed one by one"
-_NOT_BY_CLIENT: Final = "what goes out to other nodes is not counted"
-_OF_THE_JVM: Final = "of Kafka's own machinery; process_… and python_… tell of this process"
+_NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
+_OF_THE_JVM: Final = "internal to Kafka's process; process_… and python_… describe this one"
 
 ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
@@ -40,7 +40,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.server",
         "raft-metrics",
-        "it has no thread of its own; process_cpu_seconds_total tells how busy the process is",
+        "it has no thread of its own; process_cpu_seconds_total shows how busy the process is",
         names="poll-idle-ratio-avg",
     ),
     *_absent(

@@ -1,4 +1,4 @@
-"""Every metric that a node can tell, with what it says in one line."""
+"""Every metric of a node, with its description in one line."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ KAFKA_CONTROLLER: Final = MetricGroup(
         "ActiveControllerCount": "1 on the active controller, 0 on the others",
         "ActiveBrokerCount": "Registered brokers that are not fenced",
         "FencedBrokerCount": "Registered brokers that are fenced",
-        "ControlledShutdownBrokerCount": "Registered brokers that are being shut down in order",
+        "ControlledShutdownBrokerCount": "Registered brokers in controlled shutdown",
         "GlobalTopicCount": "Topics of the cluster",
         "GlobalPartitionCount": "Partitions of the cluster",
         "OfflinePartitionsCount": "Partitions without a leader",
         "PreferredReplicaImbalanceCount": "Partitions that their preferred replica does not lead",
-        "IgnoredStaticVoters": "1 where controller.quorum.voters is set but others are in force",
-        "MetadataErrorCount": "Times that this controller failed while it made or read metadata",
+        "IgnoredStaticVoters": "1 if controller.quorum.voters is set but others are in force",
+        "MetadataErrorCount": "Times that this controller failed while it wrote or read metadata",
         "LastAppliedRecordOffset": "Offset of the last record that this controller acts on",
         "LastAppliedRecordTimestamp": "When that record was written, in ms since 1970",
         "LastAppliedRecordLagMs": "How long ago that was",
         "LastCommittedRecordOffset": "Offset of the last record known to be committed",
-        "EventQueueOperationsStartedCount": "Requests and tasks that this controller began with",
+        "EventQueueOperationsStartedCount": "Requests and tasks that this controller has begun",
         "EventQueueOperationsTimedOutCount": "Requests that were too late when their turn came",
-        "NewActiveControllersCount": "Times that this node heard of a new leader",
+        "NewActiveControllersCount": "Times that this node learned of a new leader",
     },
 )
 KAFKA_CONTROLLER_BROKERS: Final = MetricGroup(
@@ -55,7 +55,7 @@ CONTROLLER_EVENT_TIMES: Final = MetricGroup(
 CONTROLLER_EVENTS: Final = MetricGroup(
     CONTROLLER_DOMAIN,
     "ControllerEventManager",
-    {"AvgIdleRatio": "Share of time in which the controller works on nothing"},
+    {"AvgIdleRatio": "Share of time in which the controller is idle"},
 )
 CONTROLLER_STATS: Final = MetricGroup(
     CONTROLLER_DOMAIN,
@@ -71,9 +71,9 @@ METADATA_LOADER: Final = MetricGroup(
     "MetadataLoader",
     {
         "CurrentMetadataVersion": "Level of the finalized metadata.version",
-        "CurrentControllerId": "Id of the leader of the quorum, -1 where none is known",
+        "CurrentControllerId": "Id of the leader of the quorum, -1 if none is known",
         "HandleLoadSnapshotCount": "Snapshots loaded since the start",
-        "AvgIdleRatio": "Share of time in which no metadata is being taken in",
+        "AvgIdleRatio": "Share of time in which no metadata is being applied",
     },
 )
 FINALIZED_LEVELS: Final = MetricGroup(
@@ -87,14 +87,14 @@ SNAPSHOT_EMITTER: Final = MetricGroup(
     "SnapshotEmitter",
     {
         "LatestSnapshotGeneratedBytes": "Size of the latest snapshot of this process, 0 for none",
-        "LatestSnapshotGeneratedAgeMs": "Since then, or since the start",
+        "LatestSnapshotGeneratedAgeMs": "Time since the latest snapshot, or since the start",
     },
 )
 METADATA_BATCHES: Final = MetricGroup(
     SERVER_DOMAIN,
     "BrokerMetadataListener",
     {
-        "MetadataBatchProcessingTimeUs": "How long it takes to fold a batch of the log in",
+        "MetadataBatchProcessingTimeUs": "How long it takes to apply a batch of the log",
         "MetadataBatchSizes": "Records in a batch of the log",
     },
     kind=Kind.HISTOGRAM,
@@ -106,7 +106,7 @@ BROKER_METADATA: Final = MetricGroup(
         "last-applied-record-offset": "Offset of the last record that this broker acts on",
         "last-applied-record-timestamp": "When that record was written, in ms since 1970",
         "last-applied-record-lag-ms": "How long ago that was",
-        "ignored-static-voters": "1 where controller.quorum.voters is set but others are in force",
+        "ignored-static-voters": "1 if controller.quorum.voters is set but others are in force",
     },
     has_attributes=True,
 )
@@ -135,10 +135,10 @@ RAFT: Final = MetricGroup(
     SERVER_DOMAIN,
     "raft-metrics",
     {
-        "current-leader": "Id of the leader of the quorum, -1 where none is known",
-        "current-vote": "Id of whom this replica voted for in this epoch, -1 for nobody",
+        "current-leader": "Id of the leader of the quorum, -1 if none is known",
+        "current-vote": "Id that this replica voted for in this epoch, -1 for none",
         "current-epoch": "Epoch of the quorum",
-        "high-watermark": "Everything below is committed, -1 where that is not known",
+        "high-watermark": "Offset below which everything is committed, -1 if not known",
         "log-end-offset": "Offset that the next record of this replica's log gets",
         "log-end-epoch": "Epoch of the last record of this replica's log",
         "number-unknown-voter-connections": "Voters whose address is not known",
@@ -154,12 +154,25 @@ RAFT: Final = MetricGroup(
     },
     has_attributes=True,
 )
+KIP_853: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "raft-metrics",
+    {
+        "number-of-offline-voters": "Voters that have not fetched within the fetch timeout",
+        "duplicate-voter-ids": "Ids of voters that another replica shows as well",
+        "pending-add-voter": "1 while this leader makes a replica a voter",
+        "pending-remove-voter": "1 while this leader takes a voter out of the voters",
+        "is-observer": "1 on a controller that is not one of the voters",
+    },
+    has_attributes=True,
+)
+"""Metrics that KIP-853 names and Kafka does not have; all but the last on a leader only."""
 RAFT_TEXTS: Final = MetricGroup(
     SERVER_DOMAIN,
     "raft-metrics",
     {
         "current-state": "Role of this replica",
-        "current-vote-directory-id": "Directory id of whom this replica voted for",
+        "current-vote-directory-id": "Directory id of the replica that this one voted for",
     },
     kind=Kind.TEXT,
     has_attributes=True,
@@ -175,9 +188,8 @@ OWN: Final = MetricGroup(
     OWN_DOMAIN,
     "",
     {
-        "raft_offline_voters": "Voters that have not fetched within the fetch timeout, leader only",
-        "is_alive": "What /healthz says: 1 for yes",
-        "is_ready": "What /readyz says: 1 for yes",
+        "is_alive": "1 if /healthz reports a live node",
+        "is_ready": "1 if /readyz reports a ready node",
     },
 )
 OWN_COUNTS: Final = MetricGroup(
@@ -185,7 +197,7 @@ OWN_COUNTS: Final = MetricGroup(
     "",
     {
         "event_loop_stalls": "Times that the process stood still for 100 ms or longer",
-        "event_loop_stalled_ms": "For how long it did, all together",
+        "event_loop_stalled_ms": "Total time of these stalls",
     },
     kind=Kind.METER,
 )
@@ -206,6 +218,7 @@ GROUPS: Final = (
     CONTROLLER_SERVER_TEXTS,
     RAFT,
     RAFT_TEXTS,
+    KIP_853,
     CONNECTIONS,
     OWN,
     OWN_COUNTS,

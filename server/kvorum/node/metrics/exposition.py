@@ -1,4 +1,4 @@
-"""Values as Prometheus reads them, by its own client; the only module that imports it."""
+"""The format of Prometheus, by its own client; no other module imports that client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kvorum.node.metrics.sensors import Distribution
 
 
 class Exposition:
-    """Writes readings down, with what the Prometheus client says of any process."""
+    """Exports readings, with the Prometheus client's own metrics of the process."""
 
     def __init__(self) -> None:
         self._readings: tuple[Reading, ...] = ()
@@ -25,7 +25,7 @@ class Exposition:
         self._registry.register(self)
 
     def collect(self) -> Iterator[Family]:
-        """Yield the families that the registry asks for."""
+        """Yield the metric families of the current readings."""
         families: dict[Metric, Family] = {}
         for reading in self._readings:
             metric = reading.metric
@@ -35,7 +35,7 @@ class Exposition:
         yield from families.values()
 
     def render(self, readings: Iterable[Reading], accept: str) -> tuple[bytes, str]:
-        """Return the page and its content type, in a form that `accept` asks for."""
+        """Return the page and its content type, in a format that `accept` allows."""
         self._readings = tuple(readings)
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type

@@ -1,4 +1,4 @@
-"""The little of HTTP/1.1 that a scraper or a probe speaks: a request line, and headers."""
+"""The part of HTTP/1.1 that scrapers and probes use: a request line, and headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x
 
 
 class BadRequestError(Exception):
-    """Something that is no request; `status` answers it."""
+    """The bytes are not a valid request; `status` is the response."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -23,7 +23,7 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is asked for; `path` is without a query, `accept` what the client can read."""
+    """A request; `path` is without a query, `accept` the content types that the client reads."""
 
     method: str
     path: str
@@ -49,14 +49,14 @@ def read_head(head: bytes) -> HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a client gets."""
+    """A response."""
 
     status: HTTPStatus
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
 
     def encode(self, *, with_body: bool) -> bytes:
-        """Return the bytes to send; the connection is closed behind them."""
+        """Return the bytes to send; the connection is closed after them."""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             f"Content-Type: {self.content_type}\r\n"
@@ -68,5 +68,5 @@ class HttpAnswer:
 
 
 def plain(status: HTTPStatus) -> HttpAnswer:
-    """Return an answer that only names its status."""
+    """Return a response whose body is the name of its status."""
     return HttpAnswer(status, f"{status.phrase}\n".encode())

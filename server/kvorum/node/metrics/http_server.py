@@ -1,8 +1,8 @@
-"""A small HTTP server in the event loop of the node, which no client can harm.
+"""A small HTTP server in the event loop of the node, with limits that protect it from clients.
 
-A connection is for one request: GET or HEAD, nothing but a head, whole within a few seconds. There
-are few connections at once, each takes a few kilobytes, and none lives longer than its time, also
-where the client does not read.
+A connection serves one request: GET or HEAD, without a body, complete within a few seconds. The
+number of connections is small, each takes a few kilobytes, and each is closed when its time is
+over, even if the client does not read.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from kvorum.node.metrics.http_request import (
 )
 
 CONNECTIONS_MAX = 32
-"""Scrapers and probes are a handful."""
+"""There are only a few scrapers and probes."""
 REQUEST_SECONDS_MAX = 5.0
-"""For the whole of a request to come in."""
+"""The time limit for the whole request to arrive."""
 ANSWER_SECONDS_MAX = 30.0
-"""For making the answer, and for the client to take it."""
+"""The time limit to compute the response and to send it."""
 Answerer: TypeAlias = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 _log = logging.getLogger(__name__)
 
 
 class HttpServer:
-    """Answers requests by their path."""
+    """A server that answers requests by their path."""
 
     def __init__(self, answerers: Mapping[str, Answerer]) -> None:
         self._answerers = answerers
-        # In the order in which they came.
+        # In the order in which they were accepted.
         self._connections: dict[_Connection, None] = {}
         self._server: asyncio.Server | None = None
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def start(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which is closed with this server."""
+        """Listen on a bound socket, which this server closes."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Connection(self._connections, self.answer), sock=bound
         )
 
     async def stop(self) -> None:
-        """Stop listening and close every connection. Stopping twice is allowed."""
+        """Stop listening and close every connection. May be repeated."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -64,7 +64,7 @@ class HttpServer:
             connection.abort()
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
-        """Answer a request; whatever goes wrong is an answer too."""
+        """Return the response to a request; an error becomes a response too."""
         if request.method not in {"GET", "HEAD"}:
             return plain(HTTPStatus.METHOD_NOT_ALLOWED)
         answerer = self._answerers.get(request.path)
@@ -72,13 +72,13 @@ class HttpServer:
             return plain(HTTPStatus.NOT_FOUND)
         try:
             return await answerer(request)
-        except Exception:  # noqa: BLE001 - measuring must not end what is measured
+        except Exception:  # noqa: BLE001 - an error in the metrics must not end the node
             _log.exception("Answering %s failed", request.path)
             return plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, from its first byte to the last of its only answer."""
+    """One connection, from its first byte to the last byte of its only response."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class _Connection(asyncio.Protocol):
         self._is_answered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in; where there are too many, the oldest one gives way."""
+        """Register the connection; if there are too many, close the oldest one."""
         self._transport = cast("asyncio.Transport", transport)
         if len(self._others) >= CONNECTIONS_MAX:
-            # Whoever holds connections open does not keep a probe from being answered.
+            # A client that holds connections open cannot prevent the response to a probe.
             next(iter(self._others)).abort()
         self._others[self] = None
         self._set_deadline(REQUEST_SECONDS_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forget the connection; nobody waits for the answer any more."""
+        """Remove the connection and cancel its response."""
         self._transport = None
         self._buffer.clear()
         self._others.pop(self, None)
@@ -113,7 +113,7 @@ class _Connection(asyncio.Protocol):
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in until the head is whole; what comes behind it is of no interest."""
+        """Collect bytes until the head is complete; later bytes are ignored."""
         if self._is_answered or self._answering is not None:
             return
         self._buffer += data
@@ -143,21 +143,21 @@ class _Connection(asyncio.Protocol):
         self._finish(answer, with_body=request.method != "HEAD")
 
     def _finish(self, answer: HttpAnswer, *, with_body: bool) -> None:
-        """Send an answer; the connection is closed once it has left, or its time is over."""
+        """Send a response; the connection is closed once it is sent, or the time is over."""
         self._is_answered = True
         self._buffer.clear()
         if self._transport is None:
             return
         self._transport.write(answer.encode(with_body=with_body))
         if self._transport.can_write_eof():
-            # What the client still sends is read and dropped: closing on it would reset the
-            # connection, and with it an answer that has not arrived.
+            # Bytes that the client still sends are read and dropped: a close before that would
+            # reset the connection, and lose a response that has not arrived.
             self._transport.write_eof()
         else:
             self._transport.close()
 
     def eof_received(self) -> bool:
-        """Close where the answer is out; a client may be done sending before that."""
+        """Close if the response is sent; a client may end its side before that."""
         return not self._is_answered
 
     def _set_deadline(self, seconds: float) -> None:

@@ -1,15 +1,15 @@
-"""How a metric of Kafka's is called in Prometheus, and what a value of one looks like.
+"""The names of Kafka's metrics in Prometheus, and the form of their values.
 
 One rule, that of the JMX exporter's usual configuration: domain, type and name of the bean, or the
-name of the attribute where the bean has no name of its own, joined by underscores; whatever
-Prometheus does not take in a name becomes an underscore, and upper case stays. The other keys of
-the bean become labels. On top of that, by kind:
+name of the attribute if the bean has no name of its own, joined by underscores; a character that
+Prometheus does not allow in a name becomes an underscore, and upper case stays. The other keys of
+the bean become labels. Besides, by kind:
 
 - a meter (a rate in Kafka) is its count: ``…PerSec`` becomes ``…_total``;
 - a histogram becomes a summary: ``…_count``, ``…_sum`` and a label ``quantile``;
-- a text becomes ``…_info`` of value 1, the text in a label named as the attribute.
+- a text becomes ``…_info`` with the value 1, the text in a label with the attribute's name.
 
-What is kvorum's own, without a bean in Kafka, begins with ``kvorum_``.
+The names of kvorum's own metrics, without a bean in Kafka, begin with ``kvorum_``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class Kind(Enum):
-    """What a metric is in Kafka; it decides how it is told."""
+    """The kind of a metric in Kafka, which decides how it is exported."""
 
     GAUGE = "gauge"
     METER = "meter"
@@ -50,14 +50,14 @@ class Metric:
 
     @property
     def bean(self) -> str:
-        """The bean as Kafka registers it, less the values of its other keys."""
+        """The bean as Kafka registers it, without the values of its other keys."""
         keys = "".join(f",{label}=*" for label in self.labels)
         own = "" if self.is_attribute else f",name={self.name}"
         return f"{self.domain}:type={self.type}{own}{keys}"
 
     @property
     def exported_name(self) -> str:
-        """The name in Prometheus, without the ending that its kind gives it."""
+        """The name in Prometheus, without the suffix of its kind."""
         if self.domain == OWN_DOMAIN:
             return exported_name(self.domain, self.name)
         name = self.name.removesuffix(PER_SECOND) if self.kind is Kind.METER else self.name
@@ -65,7 +65,7 @@ class Metric:
 
     @property
     def help(self) -> str:
-        """What the metric says, and where it is found in Kafka."""
+        """The description of the metric, and its bean and attribute in Kafka."""
         if self.domain == OWN_DOMAIN:
             return self.documentation
         attribute = f" {self.name}" if self.is_attribute else ""
@@ -115,10 +115,10 @@ class MetricGroup:
         return tuple(self._metrics.values())
 
     def reading(self, name: str, value: float | str | Distribution, *labels: str | int) -> Reading:
-        """Return a value of the metric called `name`; KeyError for what is not in the group."""
+        """Return a value of the metric called `name`; KeyError if it is not in the group."""
         return Reading(self._metrics[name], value, tuple(map(str, labels)))
 
 
 def exported_name(*parts: str) -> str:
-    """Return the parts as one name that Prometheus takes."""
+    """Return the parts as one name that Prometheus allows."""
     return "_".join(_NOT_IN_A_NAME.sub("_", part) for part in parts)

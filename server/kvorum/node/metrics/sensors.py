@@ -1,4 +1,4 @@
-"""Values that have to be collected as things happen: windows of time, and the latest of many."""
+"""Sensors that collect values at each event: windows of time, and the latest values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 WINDOW_MS = 30_000
 """Kafka's metrics.sample.window.ms; two windows are kept, as with its metrics.num.samples."""
 LATEST_COUNT = 1024
-"""So many values a distribution is made of; Kafka's reservoirs are of about the same size."""
+"""The number of values in a distribution; Kafka's reservoirs are of about the same size."""
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class _Window:
 
 
 class WindowedSensor:
-    """What was recorded in the last two windows of time, as Kafka's sampled statistics have it."""
+    """The values of the last two windows of time, as in Kafka's SampledStat."""
 
     __slots__ = ("_current", "_previous")
 
@@ -30,7 +30,7 @@ class WindowedSensor:
         self._previous: _Window | None = None
 
     def record(self, value: float, now_ms: float) -> None:
-        """Take a value in."""
+        """Record a value."""
         window = self._current
         if now_ms - window.start_ms >= WINDOW_MS:
             self._previous, window = window, _Window(now_ms)
@@ -40,36 +40,36 @@ class WindowedSensor:
         window.highest = max(window.highest, value)
 
     def average(self, now_ms: float) -> float:
-        """Return the mean of the values; NaN where there are none."""
+        """Return the mean of the values; NaN if there are none."""
         windows = self._windows(now_ms)
         count = sum(window.count for window in windows)
         return sum(window.total for window in windows) / count if count else math.nan
 
     def maximum(self, now_ms: float) -> float:
-        """Return the highest of the values; NaN where there are none."""
+        """Return the highest of the values; NaN if there are none."""
         highest = max((window.highest for window in self._windows(now_ms)), default=-math.inf)
         return math.nan if highest == -math.inf else highest
 
     def rate_per_second(self, now_ms: float) -> float:
-        """Return the sum of the values by the time they took, which is a whole window at least."""
+        """Return the sum of the values, divided by their time, which is at least one window."""
         windows = self._windows(now_ms)
         if not windows:
             return 0.0
         elapsed_ms = max(now_ms - windows[0].start_ms, 0.0)
         if elapsed_ms < WINDOW_MS:
-            # Kafka fills up with whole windows, so that a first value is no rush.
+            # Kafka counts missing windows as empty, so that a first value gives no high rate.
             elapsed_ms += WINDOW_MS
         return sum(window.total for window in windows) * 1000 / elapsed_ms
 
     def _windows(self, now_ms: float) -> list[_Window]:
-        """Return the windows that are not over for too long, the older one first."""
+        """Return the windows that still count, the older one first."""
         known = [window for window in (self._previous, self._current) if window is not None]
         return [window for window in known if now_ms - window.start_ms < 2 * WINDOW_MS]
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How many values there were, their sum, and quantiles of the latest ones."""
+    """The number of values, their sum, and quantiles of the latest ones."""
 
     count: int
     total: float
@@ -77,11 +77,11 @@ class Distribution:
 
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""Those that Kafka's histograms show."""
+"""The quantiles of Kafka's histograms."""
 
 
 class LatestValues:
-    """Counts values and keeps the latest ones, to tell how they are distributed."""
+    """Counts values and keeps the latest ones for a distribution."""
 
     __slots__ = ("_latest", "count", "total")
 
@@ -91,7 +91,7 @@ class LatestValues:
         self._latest = array("d")
 
     def record(self, value: float) -> None:
-        """Take a value in."""
+        """Record a value."""
         if self.count < LATEST_COUNT:
             self._latest.append(value)
         else:
@@ -100,14 +100,14 @@ class LatestValues:
         self.total += value
 
     def distribution(self) -> Distribution:
-        """Return what is known; no quantiles where there are no values."""
+        """Return the distribution; without values it has no quantiles."""
         values = sorted(self._latest)
         quantiles = tuple((share, _quantile(values, share)) for share in QUANTILES if values)
         return Distribution(self.count, self.total, quantiles)
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """Return a quantile of sorted values; between two of them, in proportion."""
+    """Return a quantile of sorted values, interpolated between two of them."""
     position = share * (len(values) + 1)
     below = min(max(int(position), 1), len(values))
     if below >= len(values) or position < 1:

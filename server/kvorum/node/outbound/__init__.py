@@ -1,1 +1,1 @@
-"""Connections to other nodes, and what is asked or passed on over them."""
+"""Connections to other nodes, and the channel to the active controller."""

@@ -1,13 +1,13 @@
-"""A client's connection to a Kafka node: versions are agreed on first, then requests are pipelined.
+"""A client's connection to a Kafka node: ApiVersions first, then pipelined requests.
 
 ::
 
-    ClientConnectionError            nothing more can be had from this connection, unless it says so
-    ├── ConnectFailedError           nobody there, or not in time
+    ClientConnectionError            the connection is closed, except after NoCommonVersionError
+    ├── ConnectFailedError           no connection to the address in time
     │   └── NobodyListensError       the address refuses connections
-    ├── ConnectionLostError          it broke, or the peer sent what is no response
+    ├── ConnectionLostError          the connection broke, or the peer sent an invalid response
     ├── RequestTimedOutError         no response in time; the connection is closed
-    └── NoCommonVersionError         the peer does not speak this API as we do; the connection lives
+    └── NoCommonVersionError         no version of the API in common; the connection stays open
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Self, TypeAlias, TypeVar
 
-from kvorum.wire.apis import response_class
+from kvorum.node.version import VERSION
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import DecodeError, WireError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
-API_VERSIONS_KEY = 18
 API_VERSIONS_VERSION = 4
-"""What real clients of 4.3.1 begin with; version 5 adds fields we have no use for."""
+"""The version that clients of 4.3.1 begin with; version 5 adds fields that are not needed here."""
 RESPONSE_BYTES_MAX = 100 * 1024 * 1024
-"""As socket.request.max.bytes is by default: nothing in this protocol needs more."""
+"""The default of socket.request.max.bytes: nothing in this protocol needs more."""
 CLIENT_SOFTWARE_NAME = "kvorum"
-CLIENT_SOFTWARE_VERSION = "0.1.0"
+CLIENT_SOFTWARE_VERSION = VERSION
 _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 2**31 - 1
@@ -46,23 +46,23 @@ _Address: TypeAlias = tuple[
     str,
     tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
 ]
-"""What `socket.getaddrinfo` gives."""
+"""An item of the result of `socket.getaddrinfo`."""
 
 
 class ClientConnectionError(Exception):
-    """The base of everything that can go wrong with a client's connection."""
+    """The base of the errors of a client's connection."""
 
 
 class ConnectFailedError(ClientConnectionError):
-    """There is no connection to be had to an address, or not in time."""
+    """No connection to the address could be opened in time."""
 
 
 class NobodyListensError(ConnectFailedError):
-    """The machine answered that no process listens at the address."""
+    """The machine refused the connection: no process listens at the address."""
 
 
 class ConnectionLostError(ClientConnectionError):
-    """The connection ended, by the peer, by us, or because what came over it made no sense."""
+    """The connection was closed by the peer, by this side, or after invalid bytes."""
 
 
 class RequestTimedOutError(ClientConnectionError):
@@ -70,14 +70,14 @@ class RequestTimedOutError(ClientConnectionError):
 
 
 class NoCommonVersionError(ClientConnectionError):
-    """Client and peer have no version of an API in common; other requests may go on."""
+    """Client and peer have no version of an API in common; other requests can still be sent."""
 
 
 class ClientConnection:
-    """One connection to one node, made with `ClientConnection.open`.
+    """One connection to one node, opened with `ClientConnection.open`.
 
-    Requests may be sent while others wait for their responses. After the first failure but
-    NoCommonVersionError the connection is closed for good: make another one.
+    Requests may be sent while others wait for their responses. After the first failure, except
+    NoCommonVersionError, the connection stays closed: the caller opens another one.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ClientConnection:
 
     @classmethod
     async def open(cls, *, host: str, port: int, client_id: str, timeout_ms: int) -> Self:
-        """Connect and ask for the peer's versions, all within `timeout_ms`."""
+        """Connect and request the peer's versions, all within `timeout_ms`."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 reader, writer = await _open_streams(host, port)
@@ -120,7 +120,7 @@ class ClientConnection:
 
     @property
     def peer_versions(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and highest version the peer offers of each API key."""
+        """The lowest and highest version of each API key that the peer offers."""
         return self._versions
 
     def version_for(self, message: type[Message]) -> int:
@@ -157,11 +157,6 @@ class ClientConnection:
         except WireError as error:
             raise self._fail(ConnectionLostError(f"not a response: {error}")) from error
 
-    async def request_any(self, message: Message, *, timeout_ms: int) -> Message:
-        """Send a request whose response class is found by its API key."""
-        key = -1 if message.API_KEY is None else message.API_KEY
-        return await self.request(message, response_class(key), timeout_ms=timeout_ms)
-
     async def close(self) -> None:
         """Close the connection; requests still waiting fail with ConnectionLostError."""
         self.abort()
@@ -171,7 +166,7 @@ class ClientConnection:
             await self._writer.wait_closed()
 
     def abort(self) -> None:
-        """Close the connection without waiting for that to be over."""
+        """Close the connection without waiting until it is closed."""
         self._fail(ConnectionLostError("the connection was closed"))
 
     async def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> bytes:
@@ -197,7 +192,7 @@ class ClientConnection:
         finally:
             self._waiting.pop(correlation_id, None)
             if answer.done() and not answer.cancelled():
-                # Whoever gave up waiting will not look at a failure any more.
+                # A caller that has given up waiting does not read the failure any more.
                 answer.exception()
 
     async def _agree_on_versions(self) -> None:
@@ -205,7 +200,7 @@ class ClientConnection:
         response = await self._ask_versions(version)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             offered = {one.api_key: one for one in response.api_keys}
-            peer = offered.get(API_VERSIONS_KEY)
+            peer = offered.get(ApiKey.API_VERSIONS)
             version = min(version, peer.max_version) if peer is not None else 0
             response = await self._ask_versions(version)
         if response.error_code != ErrorCode.NONE:
@@ -216,12 +211,12 @@ class ClientConnection:
         )
 
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
-        """Ask in `version`; a peer that does not know it answers in version 0, with an error."""
+        """Send ApiVersions in `version`; a peer without it answers in version 0, with an error."""
         request = ApiVersionsRequest(
             client_software_name=CLIENT_SOFTWARE_NAME,
             client_software_version=CLIENT_SOFTWARE_VERSION,
         )
-        # The caller's own limit of time is in force, and it is shorter.
+        # The caller's own time limit is in force, and it is shorter.
         frame = await self._exchange(request, version=version, timeout_ms=3_600_000)
         try:
             read_version = version
@@ -236,7 +231,7 @@ class ClientConnection:
             ) from error
 
     async def _receive(self) -> None:
-        """Hand each response to whoever waits for it, until the connection ends."""
+        """Pass each response to the caller that waits for it, until the connection ends."""
         try:
             while self._failure is None:
                 frame = await self._read_frame()
@@ -256,7 +251,7 @@ class ClientConnection:
         return await self._reader.readexactly(size)
 
     def _fail(self, error: ClientConnectionError) -> ClientConnectionError:
-        """Close because of `error`, unless that has happened; everyone who waits is told."""
+        """Close because of `error` unless closed already; every waiting caller gets the error."""
         if self._failure is None:
             self._failure = error
             self._writer.close()
@@ -268,17 +263,17 @@ class ClientConnection:
 
 
 def _error_code_of(frame: bytes) -> int:
-    """Return the error code of an ApiVersions response, which comes first in every version."""
+    """Return the error code of an ApiVersions response, its first field in every version."""
     if len(frame) < _CORRELATION_ID.size + 2:
         return ErrorCode.NONE
     return int.from_bytes(frame[4:6], "big", signed=True)
 
 
 async def _open_streams(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address of a host that can be had.
+    """Connect to the first reachable address of a host.
 
-    Raises OSError, and ConnectionRefusedError only where every address refuses: asyncio's own way
-    does not tell that from other failures of a host with several addresses.
+    Raises OSError, and ConnectionRefusedError only if every address refuses: asyncio's own function
+    does not distinguish that from other failures of a host with several addresses.
     """
     problems: list[OSError] = []
     for family, kind, protocol, _, address in await _addresses_of(host, port):
@@ -299,7 +294,7 @@ async def _open_streams(host: str, port: int) -> tuple[asyncio.StreamReader, asy
 
 
 async def _addresses_of(host: str, port: int) -> Sequence[_Address]:
-    """Look a host up; an address in digits needs no thread for that. Raises OSError."""
+    """Look a host up; a numeric address needs no thread for that. Raises OSError."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:

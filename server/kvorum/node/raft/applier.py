@@ -1,4 +1,4 @@
-"""Hands what is committed to the listener: in order, once, and in pieces that do not take long."""
+"""The applier: passes committed batches to the listener in order, once, in short pieces."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kvorum.node.raft.snapshot_files import load_snapshot
 from kvorum.raft.effects import Committed, LeaderChanged, LeadershipGained, LeadershipLost
 from kvorum.storage.errors import MissingSnapshotError
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch
 
 STEP_BYTES = 256 * 1024
-"""How much of the log is handed over before other work of the event loop gets its turn."""
+"""How much of the log is passed on before other work of the event loop gets its turn."""
 
 _END: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReady:
-    """A snapshot takes the place of the log below its end."""
+    """A snapshot replaces the log below its end."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -33,7 +33,7 @@ Event: TypeAlias = Committed | LeadershipGained | LeadershipLost | LeaderChanged
 
 
 class Applier:
-    """Follows the log up to the high watermark; `next_offset` is the first one not handed over."""
+    """Follows the high watermark; `next_offset` is the first offset not yet passed on."""
 
     def __init__(self, log: MetadataLog, listener: RaftListener) -> None:
         self.next_offset = log.start_offset
@@ -43,18 +43,18 @@ class Applier:
         self._remembered: dict[int, CommittedBatch] = {}
         self._leading_epoch: int | None = None
         self._pieces: InPieces | None = None
-        self._told_offset = self.next_offset
+        self._given_offset = self.next_offset
 
     def add(self, event: Event) -> None:
-        """Queue something to be told behind all that was queued before."""
+        """Queue an event behind the earlier ones."""
         self._events.append(event)
 
     def remember(self, batch: CommittedBatch) -> None:
-        """Keep a batch of one's own until it is committed, so that it need not be read again."""
+        """Keep a batch of this leader until it is committed, so that it is not read again."""
         self._remembered[batch.base_offset] = batch
 
     def forget_from(self, offset: int) -> None:
-        """Drop remembered batches from `offset` on: the log was cut off there."""
+        """Drop remembered batches from `offset` on: the log was truncated there."""
         for base_offset in [known for known in self._remembered if known >= offset]:
             del self._remembered[base_offset]
 
@@ -64,7 +64,7 @@ class Applier:
         return bool(self._events)
 
     def step(self) -> None:
-        """Tell the listener one thing, or a piece of it. Raises what the listener raises."""
+        """Pass one event, or a piece of it, to the listener. Raises the listener's errors."""
         event = self._events[0]
         if isinstance(event, Committed):
             if self._hand_over(event.high_watermark):
@@ -74,9 +74,9 @@ class Applier:
                 self._forget(event)
         else:
             self._events.popleft()
-            self._tell(event)
+            self._notify(event)
 
-    def _tell(self, event: LeadershipGained | LeadershipLost | LeaderChanged) -> None:
+    def _notify(self, event: LeadershipGained | LeadershipLost | LeaderChanged) -> None:
         match event:
             case LeadershipGained():
                 self._leading_epoch = event.epoch
@@ -88,12 +88,12 @@ class Applier:
                 self._listener.on_leader_change(event.leader_id, event.epoch)
 
     def _forget(self, event: Event) -> None:
-        # Whoever was told may have stopped everything.
+        # The listener may have stopped the replica meanwhile.
         if self._events and self._events[0] is event:
             self._events.popleft()
 
     def stop(self) -> None:
-        """Tell nothing more but that a leadership that was told of is over."""
+        """Drop all events; if the listener believes to lead, report the loss of the leadership."""
         self._events.clear()
         self._pieces = None
         if self._leading_epoch is not None:
@@ -101,25 +101,25 @@ class Applier:
             self._listener.on_leadership_lost(epoch)
 
     def _go_on(self) -> bool:
-        """Have the listener do a piece of what it was told last; tell whether that was all."""
+        """Have the listener do the next piece of its last event; return whether it is done."""
         if self._pieces is not None and next(self._pieces, _END) is _END:
             self._pieces = None
         if self._pieces is not None:
             return False
-        self.next_offset = self._told_offset
+        self.next_offset = self._given_offset
         return True
 
     def _hand_over(self, high_watermark: int) -> bool:
-        """Hand over a piece of the log; tell whether that reached `high_watermark`."""
+        """Pass on a piece of the log; return whether that reached `high_watermark`."""
         end_offset = min(high_watermark, self._log.end_offset)
         if self._pieces is None:
             if self.next_offset >= end_offset:
                 return True
             batches = list(self._next_batches(end_offset))
             if not batches:
-                # It is within a batch, on somebody's word: the rest of that is still to come.
+                # A leader may send a high watermark inside of a batch: the rest is still to come.
                 return True
-            self._told_offset = batches[-1].last_offset + 1
+            self._given_offset = batches[-1].last_offset + 1
             self._pieces = self._listener.on_commit(batches)
         return self._go_on() and self.next_offset >= end_offset
 
@@ -140,21 +140,21 @@ class Applier:
             yield committed_batch(found)
 
     def _load(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Hand over a snapshot, or a piece of it; tell whether that was all."""
+        """Pass on a snapshot, or a piece of it; return whether it is complete."""
         if self._pieces is None:
             snapshot = load_snapshot(self._log, snapshot_id)
             if snapshot is None:
                 raise MissingSnapshotError(
-                    "the snapshot that the log begins behind is gone",
+                    "the snapshot at the start of the log is missing",
                     file=self._log.snapshots.path(snapshot_id),
                 )
-            self._told_offset = snapshot_id.offset
+            self._given_offset = snapshot_id.offset
             self._pieces = self._listener.on_snapshot(snapshot)
         return self._go_on()
 
 
 def committed_batch(batch: RecordBatch) -> CommittedBatch:
-    """Return a batch of the log as the listener hears of it."""
+    """Return a batch of the log in the form that the listener receives."""
     is_control = batch.is_control
     values = () if is_control else tuple(record.value or b"" for record in batch.records())
     return CommittedBatch(

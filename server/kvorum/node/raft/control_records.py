@@ -1,4 +1,4 @@
-"""Control records of the metadata log, to and from the core's values."""
+"""Conversion between control records of the metadata log and the core's values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kvorum.wire.records import (
 
 
 class FetchedRecords(NamedTuple):
-    """Records of a response: their bytes, what is in them, and where each batch ends."""
+    """Records of a response: their bytes, the core's view of them, and the end of each batch."""
 
     data: memoryview
     batches: tuple[BatchSummary, ...]
@@ -52,9 +52,9 @@ class QuorumControls(NamedTuple):
 
 
 def read_fetched(data: memoryview) -> FetchedRecords:
-    """Look through fetched records; raises CorruptBatchError for what is not to be stored.
+    """Validate fetched records; raises CorruptBatchError for records that must not be stored.
 
-    A batch that is cut off at the end, because the response had to be small, is left out.
+    An incomplete batch at the end, where the response reached its maximum size, is left out.
     """
     summaries: list[BatchSummary] = []
     ends: list[int] = []
@@ -75,7 +75,7 @@ def read_fetched(data: memoryview) -> FetchedRecords:
 
 
 def quorum_controls(batch: RecordBatch) -> QuorumControls:
-    """Return what a batch says of voters and kraft.version; raises CorruptBatchError."""
+    """Return the voters and kraft.versions in a batch; raises CorruptBatchError."""
     if not batch.is_control:
         return QuorumControls((), ())
     voters: list[tuple[int, VoterSet]] = []
@@ -90,7 +90,7 @@ def quorum_controls(batch: RecordBatch) -> QuorumControls:
 
 
 def control_batch(effect: AppendEpochStart | AppendVoters, *, timestamp_ms: int) -> bytes:
-    """Return the control batch that the core wants appended."""
+    """Return the control batch of an effect."""
     if isinstance(effect, AppendVoters):
         return voters_batch(effect, timestamp_ms=timestamp_ms)
     return epoch_start_batch(effect, timestamp_ms=timestamp_ms)
@@ -127,7 +127,7 @@ def voters_batch(change: AppendVoters, *, timestamp_ms: int) -> bytes:
 
 
 def quorum_control_records(kraft_version: int, voters: VoterSet | None) -> list[ControlRecord]:
-    """Return the records that say all of kraft.version and voters: none below version 1."""
+    """Return the records for kraft.version and voters: none below version 1."""
     if kraft_version < 1:
         return []
     version = KRaftVersionRecord(version=0, k_raft_version=kraft_version)
@@ -138,7 +138,7 @@ def quorum_control_records(kraft_version: int, voters: VoterSet | None) -> list[
 
 
 def voters_record_of(voters: VoterSet) -> VotersRecord:
-    """Return the record that holds a voter set."""
+    """Return the record that contains a voter set."""
     return VotersRecord(
         version=0,
         voters=[
@@ -158,7 +158,7 @@ def voters_record_of(voters: VoterSet) -> VotersRecord:
 
 
 def voter_set_of(record: VotersRecord) -> VoterSet:
-    """Return the voter set in a record; raises CorruptBatchError where there cannot be such."""
+    """Return the voter set in a record; raises CorruptBatchError for an impossible one."""
     try:
         return VoterSet.of(
             Voter(

@@ -1,4 +1,4 @@
-"""One partition's directory as a replica needs it: opened, and mirrored for the core."""
+"""The directory of a replica's partition: opened, with the core's view of its log."""
 
 from __future__ import annotations
 
@@ -8,48 +8,51 @@ from typing import NamedTuple
 from kvorum.node.raft.control_records import quorum_controls
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation.common import replica_key
-from kvorum.raft.basics import ElectionRecord, Endpoint, OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import ElectionRecord, Endpoint, ReplicaKey
 from kvorum.raft.effects import WriteElection
-from kvorum.raft.log_view import EpochStart, LogView
-from kvorum.raft.voter_history import VoterHistory
+from kvorum.raft.log_view import LogView
 from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
 from kvorum.storage.snapshot_reader import read_snapshot_batches
 from kvorum.wire.errors import WireError
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
 
 READ_BYTES = 8 * 1024 * 1024
-"""How much of the log is read at once when going through it: as much as the biggest batch."""
+"""How many bytes of the log are read at once: as many as the biggest batch has."""
 
 
 class OpenedDirectory(NamedTuple):
-    """Everything that was found in a directory."""
+    """The content of a directory."""
 
     log: MetadataLog
     election_file: QuorumStateFile
     stored: ElectionRecord | None
     view: LogView
-    history: VoterHistory
+    history: VoterSetHistory
 
 
 class SnapshotControls(NamedTuple):
-    """What a snapshot says of voters and kraft.version, and when its last record was appended."""
+    """The voters and kraft.version in a snapshot, and the append time of its last record."""
 
     voters: VoterSet | None
     kraft_version: int
 
 
 def open_directory(settings: RaftSettings, *, files: FileSystem, now_ms: int) -> OpenedDirectory:
-    """Open the directory of a replica; `now_ms` is the wall clock. Raises StorageError."""
+    """Open the directory of a replica; `now_ms` is the wall clock. Raises StorageError.
+
+    The small files are read first, because opening the log changes files after its checks.
+    """
+    election_file = QuorumStateFile(settings.directory, files)
+    stored = _stored_election(election_file)
     log = MetadataLog.open(settings.directory, files=files, config=settings.log, now_ms=now_ms)
     try:
-        election_file = QuorumStateFile(settings.directory, files)
-        stored = _stored_election(election_file)
         history = _voter_history(settings, log)
     except BaseException:
         log.close()
@@ -87,25 +90,20 @@ def _mirror(log: MetadataLog) -> LogView:
         start_offset=log.start_offset,
         end_offset=log.end_offset,
         durable_end_offset=log.durable_offset,
-        epochs=[EpochStart(entry.epoch, entry.start_offset) for entry in log.epoch_starts],
-        snapshots=snapshot_ids(log),
+        epochs=list(log.epoch_starts),
+        snapshots=log.snapshots.ids(),
     )
 
 
-def snapshot_ids(log: MetadataLog) -> list[OffsetAndEpoch]:
-    """Return the snapshots of a log as the core names them."""
-    return [OffsetAndEpoch(known.offset, known.epoch) for known in log.snapshots.ids()]
-
-
-def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterHistory:
-    """Go through the latest snapshot and the log behind it for voters and kraft.version."""
-    history = VoterHistory(static=_static_voters(settings))
+def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
+    """Return the voters and kraft.versions in the latest snapshot and the log after it."""
+    history = VoterSetHistory(static=_static_voters(settings))
     start = log.start_offset
     latest = log.snapshots.latest()
     if latest is not None:
         controls = snapshot_controls(log, latest)
         history.start_from_snapshot(
-            OffsetAndEpoch(latest.offset, latest.epoch),
+            latest,
             voters=controls.voters,
             kraft_version=controls.kraft_version,
         )
@@ -120,7 +118,7 @@ def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterHistory:
 
 
 def _static_voters(settings: RaftSettings) -> VoterSet:
-    """Return the configured voters: without directory ids, and at kraft.version 0 for good."""
+    """Return the configured voters, without directory ids: those of kraft.version 0."""
     return VoterSet.of(
         Voter(
             ReplicaKey(one.id),
@@ -131,7 +129,7 @@ def _static_voters(settings: RaftSettings) -> VoterSet:
 
 
 def log_batches(log: MetadataLog, offset: int) -> Iterator[RecordBatch]:
-    """Yield the batches of a log from `offset` to its end as of now."""
+    """Yield the batches of a log from `offset` to its current end."""
     end_offset = log.end_offset
     while offset < end_offset:
         for batch in batches_of(log, log.read(offset, READ_BYTES, end_offset=end_offset)):
@@ -140,19 +138,19 @@ def log_batches(log: MetadataLog, offset: int) -> Iterator[RecordBatch]:
 
 
 def batches_of(log: MetadataLog, data: memoryview) -> Iterator[RecordBatch]:
-    """Yield the batches in what was read from a log; CorruptLogError where they are none."""
+    """Yield the batches in bytes of a log; raises CorruptLogError for invalid bytes."""
     try:
         for batch in read_batches(data):
             batch.verify()
             yield batch
     except WireError as error:
         raise CorruptLogError(
-            f"what was written is not what is read back: {error}", file=log.directory
+            f"the log returned other bytes than were written: {error}", file=log.directory
         ) from error
 
 
-def snapshot_controls(log: MetadataLog, snapshot_id: SnapshotId) -> SnapshotControls:
-    """Return what the first batch of a snapshot says of the quorum. Raises StorageError."""
+def snapshot_controls(log: MetadataLog, snapshot_id: OffsetAndEpoch) -> SnapshotControls:
+    """Return the quorum's records in the first batch of a snapshot. Raises StorageError."""
     voters: VoterSet | None = None
     kraft_version = 0
     reader = log.snapshots.open(snapshot_id)

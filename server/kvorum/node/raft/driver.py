@@ -1,11 +1,11 @@
-"""Does what the core says, step by step: persist, append, send, answer, tell.
+"""The driver of the core: does its effects step by step: persist, append, send, answer, notify.
 
 Effects wait in one queue. A write of the election record, or the installation of a snapshot, runs
-beside it, and what is behind it in the queue waits for it; nothing else does. The log is made
-durable beside it too, one sync at a time: what is appended meanwhile shares the next one.
+in another thread; only the effects behind it in the queue wait for it. The log is flushed in
+another thread too, one flush at a time: batches that are appended meanwhile share the next flush.
 
-The driver does not know where it runs: time, turns and threads are a `Runtime`'s, the ways to
-others are `Links`. So it is the same one in a process and in a simulation.
+The driver does not depend on its environment: time, turns and threads come from a `Runtime`,
+connections to other replicas from `Links`. So a process and a simulation run the same driver.
 """
 
 from __future__ import annotations
@@ -14,26 +14,23 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kvorum.node.events.event import Event
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import FetchedRecords, control_batch
 from kvorum.node.raft.directory import (
     OpenedDirectory,
     snapshot_controls,
-    snapshot_ids,
     write_election,
 )
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.inbound import InboundRequests
+from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.runtime import Connect, Runtime, Timer
 from kvorum.node.raft.snapshot_files import check_and_freeze
-from kvorum.raft import OffsetAndEpoch, RaftCore
-from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
+from kvorum.raft import RaftCore
 from kvorum.raft.effects import (
-    Answer,
     AppendDownload,
     AppendEpochStart,
     AppendFetched,
@@ -50,21 +47,22 @@ from kvorum.raft.effects import (
     LeadershipLost,
     PeerRefused,
     Send,
+    SendResponse,
     ShutdownComplete,
     TruncateLog,
     WriteElection,
 )
 from kvorum.raft.messages import RequestFailed
 from kvorum.storage.errors import CorruptSnapshotError, StorageError
-from kvorum.storage.names import OffsetAndEpoch as SnapshotId
 from kvorum.storage.snapshots import RawSnapshotWriter
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import build_data_batch
 
 _LOG = logging.getLogger(__name__)
 
 
 class Driver:
-    """Owns one core and everything it has effects on. Not to be used from another thread."""
+    """Owns one core and everything that its effects change. Not thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +77,6 @@ class Driver:
         self.log = opened.log
         self.applier = Applier(opened.log, listener)
         self.inbound = InboundRequests(opened.log)
-        self.on_shutdown_complete: Callable[[], None] = lambda: None
         self.failure: Exception | None = None
         self.measures = RaftMeasures(runtime.monotonic_ms())
         self._election_file = opened.election_file
@@ -95,18 +92,20 @@ class Driver:
         self._timer: Timer | None = None
         self._timer_at = float("inf")
         self._is_pumping = False
-        self._is_closed = False
+        self.is_closed = False
+        """Whether `stop` was called."""
+        self._when_handed_over: Callable[[], None] | None = None
         self._refusals: dict[int, str] = {}
         self._failure_of_peer: str | None = None
 
     def now(self) -> float:
-        """Return the time the core goes by."""
+        """Return the time that the core uses."""
         return self._runtime.monotonic_ms()
 
     def begin(self, effects: Effects) -> None:
-        """Tell the listener the latest snapshot, and do the first effects."""
+        """Queue the latest snapshot for the listener, and do the first effects."""
         latest = self.log.snapshots.latest()
-        if latest is not None and (latest.offset, latest.epoch) != BOOTSTRAP_SNAPSHOT_ID:
+        if latest is not None and latest != BOOTSTRAP_SNAPSHOT_ID:
             self.applier.add(SnapshotReady(latest))
         self.run(effects)
 
@@ -120,7 +119,7 @@ class Driver:
             self.run(effects)
 
     def run(self, effects: Effects) -> None:
-        """Do the effects of a verb, behind those of the verbs before it."""
+        """Queue the effects of a verb behind those of earlier verbs, and do them."""
         self.measures.took_role(self.core.role, now_ms=self.now())
         self._queue.extend(effects.at_once)
         if effects.write is not None:
@@ -129,53 +128,64 @@ class Driver:
         self._pump()
 
     def propose(self, values: Sequence[bytes], *, epoch: int) -> int:
-        """Append records; return the first offset. Raises NotLeadingError."""
+        """Append records; return the first offset. Raises NotLeaderError."""
         base_offset, effects = self.core.propose(self.now(), epoch=epoch, count=len(values))
         self._proposals[base_offset] = values
         self.run(effects)
         return base_offset
 
+    def shut_down(self, when_handed_over: Callable[[], None]) -> None:
+        """Let the core hand over leadership; call back when it is done or the replica fails."""
+        self._when_handed_over = when_handed_over
+        self.call(lambda: self.core.shutdown(self.now()))
+
+    def _shutdown_complete(self) -> None:
+        if self._when_handed_over is not None:
+            self._when_handed_over()
+
     def stop(self) -> None:
-        """Do nothing any more; requests that wait are failed."""
-        self._is_closed = True
+        """Stop doing effects; waiting requests fail."""
+        self.is_closed = True
         self._stop_timer()
         self.inbound.fail_all(RaftStoppedError("the replica is being closed"))
 
     def leave(self) -> None:
-        """Give up what is unfinished; nothing blocking may be under way any more."""
+        """Abort an unfinished download; no blocking work may be under way any more."""
         if self._download is not None:
             self._download.abort()
         if self.failure is None:
             self.applier.stop()
 
     def fail(self, error: Exception) -> None:
-        """Stop for good because of `error`: the disk, the listener, or an invariant failed."""
+        """Stop finally because of `error`: the disk, the listener, or an invariant failed."""
         if self.failure is not None:
             return
         self.failure = error
-        # A disk that fails is told in one line; anything else is a bug, and told with its place.
+        # The failure of a disk is logged in one line; anything else is a bug, and gets a traceback.
         place = None if isinstance(error, StorageError) else error
-        _LOG.error(Event("The replica of the metadata log stops", error=str(error)), exc_info=place)
+        _LOG.error(
+            LogEvent("The replica of the metadata log stops", error=str(error)), exc_info=place
+        )
         self._stop_timer()
         self._queue.clear()
         self.inbound.fail_all(RaftStoppedError(f"the replica has stopped: {error}"))
-        self.on_shutdown_complete()
+        self._shutdown_complete()
         self._listener.on_failure(error)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing is done any more."""
-        return self._is_closed or self.failure is not None
+        """Whether no effects are done any more."""
+        return self.is_closed or self.failure is not None
 
     def _pump(self) -> None:
-        """Do what is queued, up to the next thing to wait for; then arm the timer."""
+        """Do the queued effects up to the next one that has to wait; then arm the timer."""
         if self._is_pumping or self.is_stopped:
             return
         self._is_pumping = True
         try:
             while not self._is_blocked and self._do_next():
                 pass
-        except Exception as error:  # noqa: BLE001 - whatever it is, the replica must not go on
+        except Exception as error:  # noqa: BLE001 - after any error the replica must not go on
             self.fail(error)
         finally:
             self._is_pumping = False
@@ -183,7 +193,7 @@ class Driver:
             self._arm_timer()
 
     def _do_next(self) -> bool:
-        """Do one thing; tell whether to go on with the next at once."""
+        """Do one effect, or one step of the applier; return whether to continue at once."""
         if self._queue:
             effect = self._queue.popleft()
             if isinstance(effect, WriteElection):
@@ -197,7 +207,7 @@ class Driver:
             return False
         self.applier.step()
         if self.applier.has_work and not self._queue:
-            # A long way to go: let others have their turn.
+            # The applier has much left to do: other work of the event loop gets its turn.
             self._runtime.call_soon(self._pump)
             return False
         return True
@@ -206,7 +216,7 @@ class Driver:
         match effect:
             case Send():
                 self._links.send(effect)
-            case Answer():
+            case SendResponse():
                 self.inbound.answer(effect, now_ms=self._runtime.wall_ms())
             case AppendProposal():
                 self._append_proposal(effect)
@@ -217,15 +227,17 @@ class Driver:
             case TruncateLog():
                 self._truncate(effect.end_offset)
             case Committed() | LeadershipGained() | LeadershipLost() | LeaderChanged():
-                self._tell(effect)
+                self._queue_event(effect)
             case ShutdownComplete():
-                self.on_shutdown_complete()
+                self._shutdown_complete()
             case PeerRefused():
                 self._note_refusal(effect)
             case _:
                 self._do_download(effect)
 
-    def _tell(self, effect: Committed | LeadershipGained | LeadershipLost | LeaderChanged) -> None:
+    def _queue_event(
+        self, effect: Committed | LeadershipGained | LeadershipLost | LeaderChanged
+    ) -> None:
         if isinstance(effect, Committed):
             self.measures.committed(effect.high_watermark, now_ms=self.now())
         self.applier.add(effect)
@@ -234,7 +246,7 @@ class Driver:
         match effect:
             case BeginDownload():
                 self._drop_download()
-                self._download = self.log.snapshots.create(SnapshotId(*effect.snapshot_id))
+                self._download = self.log.snapshots.create(effect.snapshot_id)
             case AppendDownload():
                 part = self._results.pop(effect.number).snapshot_part
                 if self._download is not None:
@@ -242,7 +254,7 @@ class Driver:
             case DropDownload():
                 self._drop_download()
             case _:
-                raise TypeError(f"{effect} is no effect")
+                raise TypeError(f"{effect} is not an effect")
 
     def _drop_download(self) -> None:
         if self._download is not None:
@@ -271,7 +283,7 @@ class Driver:
     def _fetched(self, number: int) -> FetchedRecords:
         records = self._results.pop(number).records
         if records is None:
-            raise TypeError("records to append came with no response to a fetch")
+            raise TypeError("there are no fetched records to append")
         return records
 
     def _append_own(self, batch: bytes) -> None:
@@ -297,20 +309,25 @@ class Driver:
             self.run(self.core.log_truncated(self.now(), reached))
 
     def _note_refusal(self, effect: PeerRefused) -> None:
-        """Say once, not at every try, what a peer said that cannot be right."""
+        """Log a peer's failure or invalid response once, not at every try."""
         destination = effect.destination
         if effect.reason == self._failure_of_peer:
-            # The links tell of those that cannot be reached, and when they are there again.
+            # The links log peers that cannot be reached, and when they can be reached again.
             return
         if self._refusals.get(destination.id) != effect.reason:
             self._refusals[destination.id] = effect.reason
             where = f"{destination.host}:{destination.port}"
             _LOG.info(
-                Event("No use from a peer", peer=destination.id, at=where, reason=effect.reason)
+                LogEvent(
+                    "A response of a peer was rejected",
+                    peer=destination.id,
+                    at=where,
+                    reason=effect.reason,
+                )
             )
 
     def _on_result(self, number: int, result: PeerResult) -> None:
-        """Take in what came of a request to a peer."""
+        """Pass the result of a request to a peer on to the core."""
         if self.is_stopped:
             return
         if result.records is not None or result.snapshot_part:
@@ -345,23 +362,23 @@ class Driver:
         self._runtime.run_blocking(self.log.flush, self._flushed)
 
     def _flushed(self, error: Exception | None) -> None:
-        """Tell the core what is durable; go on while something was appended meanwhile."""
+        """Report the durable offset to the core; flush again if more was appended meanwhile."""
         self._is_flushing = False
         if error is not None:
             self.fail(error)
         if self.is_stopped:
             return
-        # The log may have been truncated meanwhile: what it says now is what counts.
+        # The log may have been truncated meanwhile: its current durable offset counts.
         self.call(lambda: self.core.log_durable(self.now(), self.log.durable_offset))
         is_done = self._is_flushing or self.is_stopped
         if self.log.durable_offset < self.log.end_offset and not is_done:
             self._flush()
 
     def _install(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Let a fetched snapshot take the place of the log, if it is one."""
+        """Replace the log by the fetched snapshot if that is valid."""
         writer, self._download = self._download, None
         if writer is None:
-            raise TypeError("there is no snapshot being fetched")
+            raise TypeError("no snapshot is being fetched")
         self._is_blocked = True
         self._runtime.run_blocking(
             lambda: check_and_freeze(writer), lambda error: self._installed(snapshot_id, error)
@@ -370,7 +387,7 @@ class Driver:
     def _installed(self, snapshot_id: OffsetAndEpoch, error: Exception | None) -> None:
         self._is_blocked = False
         if isinstance(error, CorruptSnapshotError):
-            _LOG.warning(Event("The leader's snapshot is of no use", error=str(error)))
+            _LOG.warning(LogEvent("The leader's snapshot is corrupt", error=str(error)))
             self.call(lambda: self.core.snapshot_refused(self.now(), snapshot_id))
         elif error is not None:
             self.fail(error)
@@ -378,19 +395,19 @@ class Driver:
             self.call(lambda: self._begin_behind(snapshot_id))
 
     def _begin_behind(self, snapshot_id: OffsetAndEpoch) -> Effects:
-        stored_id, now_ms = SnapshotId(*snapshot_id), self._runtime.wall_ms()
+        now_ms = self._runtime.wall_ms()
         if not self.log.truncate_to_latest_snapshot(now_ms=now_ms):
             self.log.truncate_fully_to(snapshot_id.offset, now_ms=now_ms)
         self.applier.forget_from(0)
-        controls = snapshot_controls(self.log, stored_id)
+        controls = snapshot_controls(self.log, snapshot_id)
         effects = self.core.snapshot_installed(
             self.now(),
             snapshot_id,
             voters=controls.voters,
             kraft_version=controls.kraft_version,
         )
-        self.core.log_start_moved(self.log.start_offset, snapshot_ids(self.log))
-        self.applier.add(SnapshotReady(stored_id))
+        self.core.log_start_moved(self.log.start_offset, self.log.snapshots.ids())
+        self.applier.add(SnapshotReady(snapshot_id))
         return effects
 
     def _arm_timer(self) -> None:
@@ -414,7 +431,7 @@ class Driver:
 
 
 def _uses_result(effects: Effects, number: int) -> bool:
-    """Tell whether an effect needs the bytes that came with a response."""
+    """Return whether an effect needs the bytes of response `number`."""
     return any(
         isinstance(effect, AppendFetched | AppendDownload) and effect.number == number
         for effect in (*effects.at_once, *effects.after_write)

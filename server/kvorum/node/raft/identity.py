@@ -1,4 +1,4 @@
-"""Who a replica is to its core, out of what it is configured with."""
+"""The core's `Identity` of a replica, from the replica's settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FIRST_BOOTSTRAP_ID = -2
 
 
 def identity_of(settings: RaftSettings) -> Identity:
-    """Return the identity that belongs to some settings."""
+    """Return the identity of the replica with these settings."""
     servers = tuple(
         Destination(_FIRST_BOOTSTRAP_ID - index, address.host, address.port)
         for index, address in enumerate(settings.bootstrap_servers)

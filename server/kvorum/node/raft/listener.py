@@ -1,4 +1,4 @@
-"""What the node built around a replica of the metadata log hears from it."""
+"""The listener of a replica: Kafka's RaftClient.Listener, and the values that it receives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CommittedBatch:
     """One batch of the log below the high watermark.
 
     `values` are the framed metadata records at `base_offset`, `base_offset` + 1, …; a control batch
-    has none, and is told about only so that the listener knows how far the log has come.
+    has none, and is passed on only so that the listener knows the committed offset.
     """
 
     base_offset: int
@@ -26,10 +26,10 @@ class CommittedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSnapshot:
-    """A snapshot that takes the place of every record below `end_offset`.
+    """A snapshot that replaces every record below `end_offset`.
 
-    `values` yields the framed metadata records, batch by batch, and can be gone through once, in
-    the call that hands the snapshot over or in the pieces that it returns.
+    `values` yields the framed metadata records, batch by batch. It can be iterated once, in the
+    call that receives the snapshot or in the pieces that this call returns.
     """
 
     end_offset: int
@@ -39,27 +39,27 @@ class LoadedSnapshot:
 
 
 InPieces: TypeAlias = Iterator[None]
-"""Work that is done by going on to the next item, until there is none."""
+"""Work in pieces: each `next` does one piece, until the iterator ends."""
 
 
 class RaftListener(Protocol):
-    """Hears, in this order and on the event loop, what happens to the log; must not block long.
+    """Receives the events of the log in order, on the event loop; a call must not block long.
 
-    The calls come one at a time. `propose` may be called from within them. Whatever one of them
-    raises stops the replica: a node that cannot follow its own log must not go on. What takes long
-    may be returned in pieces instead of being done at once; the next call comes after the last one.
+    The calls come one at a time, and may call `propose`. An error that a call raises stops the
+    replica: a node that cannot follow its own log must not continue. A call may return long work in
+    pieces instead of doing it at once; the next call comes after the last piece.
     """
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> InPieces | None:
-        """Replace everything known by a snapshot."""
+        """Replace the whole state by a snapshot."""
         ...
 
     def on_commit(self, batches: Sequence[CommittedBatch]) -> InPieces | None:
-        """Apply committed batches, which follow what was told before."""
+        """Apply committed batches, which follow those of earlier calls."""
         ...
 
     def on_leadership_gained(self, epoch: int) -> None:
-        """Begin to lead: everything before this epoch was told, and its first batch committed."""
+        """Begin to lead: all batches before this epoch were passed on, its first is committed."""
         ...
 
     def on_leadership_lost(self, epoch: int) -> None:
@@ -67,9 +67,9 @@ class RaftListener(Protocol):
         ...
 
     def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
-        """Note who leads the quorum as far as this replica knows, itself included."""
+        """Handle a new leader of the quorum, as far as this replica knows; may be itself."""
         ...
 
     def on_failure(self, error: Exception) -> None:
-        """Note that the replica has stopped for good: a disk failed, or an invariant broke."""
+        """Handle that the replica has stopped finally: a disk or an invariant failed."""
         ...

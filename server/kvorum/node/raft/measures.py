@@ -1,4 +1,4 @@
-"""What is collected while a replica runs, for the metrics that are no state of it."""
+"""Measurements of a running replica, for the metrics that its state does not contain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kvorum.raft.roles import Candidate, Follower, Leader, Prospective, Role
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """Records of this leader's that are not committed yet."""
+    """Records of this leader that are not yet committed."""
 
     end_offset: int
     record_count: int
@@ -19,7 +19,7 @@ class _Appended:
 
 
 class RaftMeasures:
-    """Fed by the driver; each of its verbs takes the time as the driver has it."""
+    """The measurements that the driver reports, each with its time."""
 
     def __init__(self, now_ms: float) -> None:
         self.commit_latency_ms = WindowedSensor(now_ms)
@@ -31,16 +31,16 @@ class RaftMeasures:
         self._role: Role | None = None
 
     def appended(self, record_count: int, *, end_offset: int, now_ms: float) -> None:
-        """Note that this leader appended a batch."""
+        """Record that this leader appended a batch."""
         self.appended_records.record(record_count, now_ms)
         self._uncommitted.append(_Appended(end_offset, record_count, now_ms))
 
     def fetched(self, record_count: int, *, now_ms: float) -> None:
-        """Note that records of the leader's were appended."""
+        """Record that fetched records were appended."""
         self.fetched_records.record(record_count, now_ms)
 
     def committed(self, high_watermark: int, *, now_ms: float) -> None:
-        """Note the high watermark; the latency of a batch is counted by record, as in Kafka."""
+        """Record the high watermark; the latency of a batch counts once per record, as in Kafka."""
         waiting = self._uncommitted
         while waiting and waiting[0].end_offset <= high_watermark:
             batch = waiting.popleft()
@@ -48,7 +48,7 @@ class RaftMeasures:
             self.commit_latency_ms.record(latency_ms, now_ms)
 
     def took_role(self, role: Role, *, now_ms: float) -> None:
-        """Note the role after a verb, the same as before or another one."""
+        """Record the role after a verb, the same one as before or another one."""
         if role is self._role:
             return
         self._role = role

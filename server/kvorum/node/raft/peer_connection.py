@@ -1,4 +1,4 @@
-"""What is needed of a connection to another replica."""
+"""The interface of a connection to another replica."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Response = TypeVar("Response", bound=Message)
 
 
 class PeerConnection(Protocol):
-    """A way to put requests to one replica; both sides have agreed on versions."""
+    """A connection to one replica, whose versions are known."""
 
     def version_for(self, message: type[Message]) -> int:
-        """Return the highest version both sides have; raises NoCommonVersionError."""
+        """Return the highest common version of a request; raises NoCommonVersionError."""
         ...
 
     async def request(self, message: Message, kind: type[Response], *, timeout_ms: int) -> Response:

@@ -1,4 +1,4 @@
-"""What replicas ask of each other: the core's requests and responses over any connection."""
+"""Exchanges between replicas: the core's requests and responses over any connection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
 
 class PeerResult(NamedTuple):
-    """What came of a request; the bytes in it stay with the shell."""
+    """The result of a request; its bytes stay outside of the core."""
 
     response: core.Response | core.RequestFailed
     records: FetchedRecords | None = None
@@ -38,9 +38,9 @@ class PeerResult(NamedTuple):
 async def ask(
     connection: PeerConnection, request: core.Request, *, settings: RaftSettings
 ) -> PeerResult:
-    """Send a request in the version that both sides have; return what came of it.
+    """Send a request in the highest common version; return the result.
 
-    Raises ClientConnectionError, and WireError where the response is none.
+    Raises ClientConnectionError, and WireError for an invalid response.
     """
     match request:
         case core.VoteRequest():
@@ -54,7 +54,7 @@ async def ask(
         case core.FetchSnapshotRequest():
             return await _ask_snapshot(connection, request, settings=settings)
         case core.DescribeQuorumRequest():
-            raise TypeError("a replica describes the quorum, and never asks for it")
+            raise TypeError("a replica does not send DescribeQuorum")
         case _:
             response = await ask_about_voters(connection, request, settings=settings)
             return PeerResult(response)
@@ -108,7 +108,7 @@ async def _ask_fetch(
 ) -> PeerResult:
     version = connection.version_for(FetchRequest)
     if version < fetch.TOPIC_ID_VERSION:
-        raise NoCommonVersionError("the peer does not know topics by their ids")
+        raise NoCommonVersionError("the peer does not know topic ids")
     message = fetch.write_request(request, cluster_id=settings.cluster_id, version=version)
     response = await connection.request(
         message, FetchResponse, timeout_ms=settings.raft.request_timeout_ms

@@ -1,10 +1,12 @@
-"""The connection to one peer for one purpose: opened when it is needed, again after pauses."""
+"""The connection to one peer for one purpose: opened on demand, again after a backoff."""
 
 from __future__ import annotations
 
 import asyncio
 from enum import Enum
 
+from kvorum.metadata.address import Address
+from kvorum.node.clock import Clock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
@@ -12,36 +14,33 @@ from kvorum.node.outbound.client_connection import (
     NobodyListensError,
 )
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.node.raft.settings import Clock
 
 RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 500
 LAST_BREATHS_MAX = 3
-"""How often a connection to a dying process may still be taken before it is refused."""
+"""How often a dying process may still accept a connection before it refuses one."""
 
 
 class Purpose(Enum):
-    """What a connection is used for: a fetch that waits for news must not hold up a vote."""
+    """The purpose of a connection: a fetch that waits for records must not delay a vote."""
 
     FETCHING = "fetching"
     ELECTING = "electing"
 
 
 class PeerLink:
-    """At most one connection to one address, and when another attempt may be made."""
+    """At most one connection to one address, and the time of the next attempt."""
 
     def __init__(
         self,
         *,
-        host: str,
-        port: int,
+        address: Address,
         client_id: str,
         timeout_ms: int,
         clock: Clock,
         outgoing: Outgoing,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.address = address
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._clock = clock
@@ -63,9 +62,9 @@ class PeerLink:
             return await self._connect()
 
     async def is_peer_gone(self) -> bool:
-        """Tell whether a lost connection is refused when it is tried again at once.
+        """Return whether a reconnection is refused right after a connection was lost.
 
-        Then the peer's process has ended. A connection that can be had again is kept.
+        In this case the peer's process has ended. A successful reconnection is kept.
         """
         async with self._lock:
             for _ in range(LAST_BREATHS_MAX):
@@ -76,20 +75,20 @@ class PeerLink:
                 except NobodyListensError:
                     return True
                 except ConnectionLostError:
-                    # It was taken by a listener that is being closed itself.
+                    # A listener that is being closed accepted the connection.
                     continue
                 except ClientConnectionError:
                     return False
         return False
 
     def abort(self) -> None:
-        """Close the connection for good, without waiting for that to be over."""
+        """Close the connection finally, without waiting until it is closed."""
         self._is_closed = True
         if self._connection is not None:
             self._connection.abort()
 
     async def close(self) -> None:
-        """Close the connection for good."""
+        """Close the connection finally."""
         self._is_closed = True
         if self._connection is not None:
             await self._connection.close()
@@ -99,8 +98,7 @@ class PeerLink:
         self._backoff_ms = min(2 * self._backoff_ms, RECONNECT_BACKOFF_MS_MAX)
         try:
             self._connection = await self._outgoing.open(
-                host=self.host,
-                port=self.port,
+                self.address,
                 client_id=self._client_id,
                 timeout_ms=self._timeout_ms,
             )

@@ -1,4 +1,4 @@
-"""What a driver needs of the world it runs in: time, turns, and threads for what blocks."""
+"""The environment of a driver: time, turns, and threads for blocking work."""
 
 from __future__ import annotations
 
@@ -7,64 +7,69 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from kvorum.node.clock import Clock
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import Clock
 from kvorum.raft.effects import Send
 
 
 class Timer(Protocol):
-    """Something that was put off, and can still be called off."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Call it off; nothing happens where it is too late."""
+        """Cancel the call; does nothing if it has been made."""
         ...
 
 
 class Runtime(Clock, Protocol):
-    """A clock, and ways to do things later or elsewhere. All callbacks come one at a time."""
+    """A clock, delayed calls, and threads. All callbacks come one at a time."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back when others have had their turn."""
+        """Call back after a turn for other work."""
         ...
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back when the monotonic clock shows `deadline_ms`, or soon if it does already."""
+        """Call back when the monotonic clock reaches `deadline_ms`, or soon if it has."""
         ...
 
     def run_blocking(
         self, work: Callable[[], object], then: Callable[[Exception | None], None]
     ) -> None:
-        """Do work that blocks beside everything else; then tell what it raised, or None."""
+        """Do blocking work in parallel; then call back with the error that it raised, or None."""
+        ...
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call back once no blocking work is under way: at once if there is none."""
         ...
 
 
 class Links(Protocol):
-    """Ways to other replicas."""
+    """Connections to other replicas."""
 
     def send(self, send: Send) -> None:
-        """Send a request; what comes of it is told once, under its number."""
+        """Send a request; its result is reported once, with its number."""
         ...
 
 
 Connect = Callable[[Callable[[int, PeerResult], None]], Links]
-"""Makes the links of a replica, given whom to tell what came of a request."""
+"""Creates the links of a replica, given the callback for results of requests."""
 
 
 class AsyncioRuntime:
-    """The event loop of the caller, with threads for what blocks."""
+    """The event loop of the caller, with threads for blocking work."""
 
     def __init__(self, clock: Clock, *, thread_name: str) -> None:
-        self.executor = ThreadPoolExecutor(2, thread_name)
+        self._executor = ThreadPoolExecutor(2, thread_name)
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._under_way: set[asyncio.Future[object]] = set()
+        self._when_idle: list[Callable[[], None]] = []
 
     def monotonic_ms(self) -> float:
-        """Return milliseconds of a clock that never goes back."""
+        """Return the milliseconds of a monotonic clock."""
         return self._clock.monotonic_ms()
 
     def wall_ms(self) -> int:
-        """Return milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
         return self._clock.wall_ms()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -79,9 +84,9 @@ class AsyncioRuntime:
     def run_blocking(
         self, work: Callable[[], object], then: Callable[[Exception | None], None]
     ) -> None:
-        """Do work in a thread; call back in the loop."""
+        """Do blocking work in a thread; call back in the loop."""
         future: asyncio.Future[object] = asyncio.ensure_future(
-            self._loop.run_in_executor(self.executor, work)
+            self._loop.run_in_executor(self._executor, work)
         )
         self._under_way.add(future)
 
@@ -90,18 +95,22 @@ class AsyncioRuntime:
             error = done.exception()
             if error is not None and not isinstance(error, Exception):
                 raise error
-            then(error)
+            try:
+                then(error)
+            finally:
+                self._note_idle()
 
         future.add_done_callback(finished)
 
-    async def join(self) -> None:
-        """Wait until nothing blocking is under way."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call back once no thread works for this runtime."""
+        self._when_idle.append(callback)
+        self._note_idle()
 
-    async def close(self, last: Callable[[], None]) -> None:
-        """Do one last thing in a thread, and give the threads up."""
-        try:
-            await self._loop.run_in_executor(self.executor, last)
-        finally:
-            self.executor.shutdown(wait=False)
+    def _note_idle(self) -> None:
+        while self._when_idle and not self._under_way:
+            self._when_idle.pop(0)()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._executor.shutdown(wait=False)

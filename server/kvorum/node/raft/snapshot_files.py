@@ -1,4 +1,4 @@
-"""Snapshots as they are written from the node's state, and read back into it."""
+"""Snapshots of the node's state: written to files, and loaded from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from kvorum.node.raft.control_records import quorum_control_records
 from kvorum.node.raft.directory import SnapshotControls, batches_of
 from kvorum.node.raft.listener import LoadedSnapshot
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.snapshot_reader import (
     check_snapshot,
     read_last_contained_log_timestamp,
@@ -17,6 +16,7 @@ from kvorum.storage.snapshot_reader import (
 from kvorum.storage.snapshots import RawSnapshotReader, RawSnapshotWriter
 from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import (
     ControlRecord,
     ControlRecordType,
@@ -33,9 +33,9 @@ def write_snapshot(
     values: Iterable[Sequence[bytes]],
     now_ms: int,
 ) -> None:
-    """Write header, data and footer, and freeze the snapshot; abort it where that fails.
+    """Write header, data and footer, and freeze the snapshot; abort it if that fails.
 
-    Offsets in it begin at 0. Runs in a thread of its own.
+    Its offsets begin at 0. Runs in a thread of its own.
     """
     try:
         _write_parts(writer, controls, last_contained_log_timestamp_ms, values, now_ms)
@@ -73,7 +73,7 @@ def _write_parts(
 
 
 def check_and_freeze(writer: RawSnapshotWriter) -> None:
-    """Keep a fetched snapshot if it is a whole one; raises CorruptSnapshotError, and aborts."""
+    """Freeze a complete fetched snapshot; else abort it and raise CorruptSnapshotError."""
     try:
         check_snapshot(writer)
         writer.freeze()
@@ -83,9 +83,9 @@ def check_and_freeze(writer: RawSnapshotWriter) -> None:
 
 
 def load_snapshot(log: MetadataLog, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot | None:
-    """Return a snapshot for the listener; None where it is gone. Raises StorageError.
+    """Return a snapshot for the listener; None if it does not exist. Raises StorageError.
 
-    The file is closed when the values have been gone through, or forgotten.
+    The file is closed when the values are exhausted or garbage-collected.
     """
     timestamp = read_last_contained_log_timestamp(log.snapshots, snapshot_id)
     reader = log.snapshots.open(snapshot_id)

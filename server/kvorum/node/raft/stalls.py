@@ -1,4 +1,4 @@
-"""Notices that the process itself stood still: no processor for it, or one long piece of work."""
+"""Detection of stalls of the process: it got no processor time, or one step took too long."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 
 BEAT_MS = 100
-"""Often enough to see what comes near the fetch timeout, and next to nothing for the processor."""
+"""Short enough to detect stalls near the fetch timeout, and cheap for the processor."""
 STALL_MS_MIN = 100
-"""Less than this is everyday life of a busy loop."""
+"""Shorter stalls are normal for a busy loop."""
 
 
 class StallWatch:
-    """Tells `on_stall` by how many milliseconds the running event loop came too late."""
+    """Calls `on_stall` with the milliseconds by which the running event loop was late."""
 
     def __init__(self, on_stall: Callable[[float], None]) -> None:
         self._on_stall = on_stall
@@ -21,12 +21,12 @@ class StallWatch:
         self._timer = self._loop.call_at(self._due, self._beat)
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop the watch."""
         self._timer.cancel()
 
     def _beat(self) -> None:
-        # Of timers that are due, the loop runs the older ones first: whatever has run out since the
-        # stall began finds it told already.
+        # Of timers that are due, the loop runs the older ones first: before any timeout that ran
+        # out during the stall is handled, the stall is reported.
         now = self._loop.time()
         late_ms = (now - self._due) * 1000
         self._due = now + BEAT_MS / 1000

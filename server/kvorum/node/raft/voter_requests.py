@@ -1,4 +1,4 @@
-"""Requests between a leader and who is, or is to become, a voter: sent in a common version."""
+"""Requests between a leader and a current or future voter, sent in a common version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VoterRequest: TypeAlias = (
 async def ask_about_voters(
     connection: PeerConnection, request: VoterRequest, *, settings: RaftSettings
 ) -> core.Response:
-    """Send a request and return what it is answered. Raises ClientConnectionError, WireError."""
+    """Send a request and return its response. Raises ClientConnectionError, WireError."""
     cluster_id, timeout_ms = settings.cluster_id, settings.raft.request_timeout_ms
     match request:
         case core.AddRaftVoterRequest():

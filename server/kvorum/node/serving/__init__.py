@@ -1,1 +1,1 @@
-"""Requests of others: sockets, connections, and the way from a frame to its handler and back."""
+"""Incoming requests: sockets, connections, and the way from a frame to its handler and back."""

@@ -1,4 +1,4 @@
-"""The frame of a response, also where a message in it got longer than the protocol can carry."""
+"""The frame of a response, even if an error message in it is too long for the protocol."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ERROR_MESSAGE: Final = "error_message"
 def encode_answer(response: Message, *, version: int, correlation_id: int) -> bytes:
     """Return the frame of `response`.
 
-    An error message may quote a name that is as long as a string can be, and not fit itself any
-    more. It is cut then: Kafka answers such requests with UNKNOWN_SERVER_ERROR.
+    An error message that quotes a name of maximum length is itself longer than a string can be.
+    Such a message is cut; Kafka answers such requests with UNKNOWN_SERVER_ERROR.
     """
     try:
         return encode_response_frame(response, version=version, correlation_id=correlation_id)
@@ -26,7 +26,7 @@ def encode_answer(response: Message, *, version: int, correlation_id: int) -> by
 
 
 def cut_error_messages(value: Struct) -> None:
-    """Cut every error message inside `value` to what a string can hold."""
+    """Cut every error message inside `value` to the maximum length of a string."""
     for field in fields_of(type(value)):
         own: str | Struct | list[object] | None = getattr(value, field.attribute)
         if field.attribute == ERROR_MESSAGE and isinstance(own, str):

@@ -1,4 +1,4 @@
-"""One client's connection: frames come in, are answered one at a time, and answers go out."""
+"""One client's connection: reads frames, answers them one at a time, and sends the responses."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import logging
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, NamedTuple, cast
 
+from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.events.event import Event
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
-from kvorum.node.raft import Clock
-from kvorum.node.serving.connection_limits import ConnectionLimits
-from kvorum.node.serving.throttling import pause_ms
+from kvorum.node.serving.connection_quotas import ConnectionQuotas
+from kvorum.node.serving.connection_rates import AT_ONCE
 
 READ_AHEAD_BYTES = 64 * 1024
-"""How much of following requests is taken in while one is being answered."""
+"""How many bytes of later requests are read while one is being answered."""
 _SIZE = struct.Struct(">i")
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end, and on which listener of ours."""
+    """The client at the other end, and the listener that it is connected to."""
 
     host: str
     port: int
@@ -34,23 +34,37 @@ class Peer:
         return f"{self.host}:{self.port}"
 
 
+class ResponseFrame(NamedTuple):
+    """The response to a request, None for none, and the time for which nothing is read after it.
+
+    Kafka mutes the channel of a client that exceeded its quota for the throttle time of the
+    response, so that clients that ignore the throttle time are slowed down as well.
+    """
+
+    frame: bytes | None
+    pause_ms: int = 0
+
+
+NO_RESPONSE: Final = ResponseFrame(None)
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionRules:
-    """What all connections of a listener have in common.
+    """The settings that all connections of a listener share.
 
-    `answer` gets a frame without its size and returns the frame to send back, None for no
-    response; it raises CloseConnectionError where the connection is to be closed.
+    `answer` gets a frame without its size and returns the response; it raises CloseConnectionError
+    if the connection is to be closed.
     """
 
     listener: str
     frame_bytes_max: int
-    answer: Callable[[bytes, Peer], Awaitable[bytes | None]]
-    limits: ConnectionLimits
+    answer: Callable[[bytes, Peer], Awaitable[ResponseFrame]]
+    limits: ConnectionQuotas
     clock: Clock
 
 
 class OpenConnections(set["ServerConnection"]):
-    """The connections of one listener; what is accepted once it `is_over` is closed at once."""
+    """The connections of one listener; once it `is_over`, a new one is closed at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +73,11 @@ class OpenConnections(set["ServerConnection"]):
 
 
 class ServerConnection(asyncio.Protocol):
-    """A connection from its first to its last byte.
+    """One connection, from its first to its last byte.
 
-    While a request is being answered, or its response waits for a slow reader, nothing but a little
-    read-ahead is taken from the socket, so a client can neither reorder answers nor fill memory.
+    While a request is being answered, or its response waits for a slow reader, only a small
+    read-ahead is taken from the socket, so that a client can neither reorder responses nor fill the
+    memory.
     """
 
     def __init__(self, rules: ConnectionRules, others: OpenConnections) -> None:
@@ -77,26 +92,46 @@ class ServerConnection(asyncio.Protocol):
         self._can_write.set()
         self._is_reading = True
         self._is_admitted = False
+        self._is_held = False
+        self._hold: asyncio.TimerHandle | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self._answering is not None
+        """Whether a request is being answered, or the connection is held back by a rate limit."""
+        return self._answering is not None or self._is_held
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in, or close it at once where there are too many, or no more."""
+        """Register the connection; close it if there are too many or the server stops."""
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername") or ("?", 0)
         self._peer = Peer(str(name[0]), int(name[1]), self._rules.listener)
         if not self._others.is_over and self._rules.limits.admit(self._peer.host):
             self._is_admitted = True
             self._others.add(self)
+            self._keep_pace()
         else:
             self._transport.abort()
 
+    def _keep_pace(self) -> None:
+        """Hold back, or close after the wait, a connection that exceeds a rate limit."""
+        admission = self._rules.limits.pace(self._rules.listener, self._peer.host)
+        if admission is AT_ONCE:
+            return
+        self._is_held = True
+        self._set_reading(wanted=False)
+        end = self._end_hold if admission.is_served else self.abort
+        self._hold = asyncio.get_running_loop().call_later(admission.wait_ms / 1000, end)
+
+    def _end_hold(self) -> None:
+        self._is_held = False
+        self.last_active_ms = self._rules.clock.monotonic_ms()
+        self._begin_next()
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forget the connection; nobody waits for the answer any more."""
+        """Remove the connection and cancel its response."""
         self._transport = None
+        if self._hold is not None:
+            self._hold.cancel()
         self._buffer.clear()
         self._can_write.set()
         if self._answering is not None:
@@ -107,39 +142,39 @@ class ServerConnection(asyncio.Protocol):
             self._others.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in, and begin with the next request if none is being answered."""
+        """Buffer bytes, and begin with the next request if none is being answered."""
         self.last_active_ms = self._rules.clock.monotonic_ms()
         self._buffer += data
-        if self._answering is None:
+        if not self.is_busy:
             self._begin_next()
         elif len(self._buffer) > READ_AHEAD_BYTES:
             self._set_reading(wanted=False)
 
     def pause_writing(self) -> None:
-        """Hold back: the client does not read its responses as quickly as they come."""
+        """Stop answering: the client reads its responses too slowly."""
         self._can_write.clear()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Continue to answer."""
         self._can_write.set()
 
     def close(self, reason: str) -> None:
-        """Close because of `reason`, with a line in the log unless there was one a moment ago."""
-        untold_count = self._others.closings.happened(self._rules.clock.monotonic_ms())
-        if untold_count is not None:
+        """Close because of `reason`, which is logged unless such a line was logged a moment ago."""
+        suppressed_count = self._others.closings.happened(self._rules.clock.monotonic_ms())
+        if suppressed_count is not None:
             _log.info(
-                Event(
+                LogEvent(
                     "Closed a connection",
                     client=str(self._peer),
                     listener=self._peer.listener,
                     reason=reason,
-                    others=untold_count or None,
+                    others=suppressed_count or None,
                 )
             )
         self.abort()
 
     def finish(self) -> None:
-        """Close once the responses given so far have left."""
+        """Close once the responses so far are sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -177,18 +212,17 @@ class ServerConnection(asyncio.Protocol):
         return frame
 
     async def _answer(self, frame: bytes) -> None:
-        """Answer one frame, wait until the response can leave, then look for the next."""
+        """Answer one frame, wait until its response can be sent, then begin with the next one."""
         try:
             response = await self._rules.answer(frame, self._peer)
-            if response is not None and self._transport is not None:
-                self._transport.write(_SIZE.pack(len(response)) + response)
+            if response.frame is not None and self._transport is not None:
+                self._transport.write(_SIZE.pack(len(response.frame)) + response.frame)
                 await self._can_write.wait()
-                pause = pause_ms(frame, response)
-                if pause:
-                    await asyncio.sleep(pause / 1000)
+                if response.pause_ms > 0:
+                    await asyncio.sleep(response.pause_ms / 1000)
         except CloseConnectionError as error:
             self.close(str(error))
-        except Exception:  # noqa: BLE001 - whatever it is, only this connection ends
+        except Exception:  # noqa: BLE001 - any error ends only this connection
             _log.exception("A request of %s broke its connection", self._peer)
             self.abort()
         finally:

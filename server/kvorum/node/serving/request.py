@@ -1,21 +1,21 @@
-"""One request as a handler gets it."""
+"""A request in the form that handlers receive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvorum.metadata.access import UNRESTRICTED, Access
 from kvorum.metadata.principal import ANONYMOUS, Principal
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingRequest:
-    """A request with all that is known about how it came.
+    """A request with its header, its client and its listener.
 
-    `frame` is header and body as they came, for passing on. `client_host` is the address of the
-    client, also of one whose request a broker forwarded. `access` tells what the principal may do.
+    `frame` has the original header and body, to be forwarded. `client_host` is the address of the
+    client, even if a broker forwarded the request. `access` decides what the principal may do.
     """
 
     header: RequestHeader
@@ -29,5 +29,5 @@ class IncomingRequest:
 
     @property
     def version(self) -> int:
-        """The version of the API that the request is written in."""
+        """The version of the request."""
         return self.header.request_api_version

@@ -1,22 +1,22 @@
-"""Asks for votes in an epoch of its own."""
+"""The candidate: a replica that asks for votes in an epoch that it has begun."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles.role import Role, RoleName
-from kvorum.raft.votes import VoteTally
 
 
 class Candidate(Role):
-    """Has voted for itself; once rejected it only waits for its time to be over."""
+    """A replica that has voted for itself; once rejected, it only waits for its deadline."""
 
     name: ClassVar[RoleName] = RoleName.CANDIDATE
 
     def __init__(
-        self, epoch: int, *, own_key: ReplicaKey, tally: VoteTally, election_deadline: float
+        self, epoch: int, *, own_key: ReplicaKey, tally: EpochElection, election_deadline: float
     ) -> None:
         super().__init__(epoch, voted=own_key)
         self.own_key = own_key
@@ -29,5 +29,5 @@ class Candidate(Role):
         return self.election_deadline
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Give pre-votes only: the vote of this epoch is its own."""
+        """Grant pre-votes only: the replica has given this epoch's vote to itself."""
         return request.is_pre_vote and is_up_to_date

@@ -1,19 +1,21 @@
-"""Copies the log of a leader. Observers are followers too, for good."""
+"""The follower: a replica that copies a leader's log. An observer with a leader is one too."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kvorum.raft.basics import Endpoints, OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import Endpoints, ReplicaKey
 from kvorum.raft.messages import VoteRequest
-from kvorum.raft.peers import NEVER
+from kvorum.raft.request_manager import NEVER
+from kvorum.raft.roles.leader_contact import ContactEvent, LeaderContact, contact_after
 from kvorum.raft.roles.role import Role, RoleName
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 @dataclass(slots=True)
 class Download:
-    """A snapshot that is fetched instead of records; `is_complete` while it is being installed."""
+    """A snapshot fetched instead of records; `is_complete` while it is being installed."""
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
@@ -21,7 +23,7 @@ class Download:
 
 
 class Follower(Role):
-    """Fetches from its leader; a voter begins an election when that falls silent."""
+    """A replica that fetches from its leader; a voter stands once the leader is silent."""
 
     name: ClassVar[RoleName] = RoleName.FOLLOWER
 
@@ -40,13 +42,25 @@ class Follower(Role):
         self._leader_endpoints = leader_endpoints
         self.fetch_deadline = fetch_deadline
         self.report_deadline = report_deadline
+        # At kraft.version 0: the leader has this voter's report, or does not support it.
         self.has_updated_leader = False
-        self.has_fetched = False
-        self.is_leader_silent = False
-        self.is_leader_gone = False
-        self.has_let_pass = False
+        self._contact = LeaderContact.UNHEARD
         self.leader_high_watermark: int | None = None
         self.download: Download | None = None
+
+    @property
+    def contact(self) -> LeaderContact:
+        """The state of the contact with the leader; see `leader_contact`."""
+        return self._contact
+
+    def note(self, event: ContactEvent) -> None:
+        """Note an event of the leader. Raises IllegalMoveError."""
+        self._contact = contact_after(self._contact, event)
+
+    @property
+    def is_leader_gone(self) -> bool:
+        """Whether the leader's process has ended, as far as is known."""
+        return self._contact in {LeaderContact.GONE, LeaderContact.YIELDED}
 
     @property
     def leader_endpoints(self) -> Endpoints:
@@ -59,5 +73,6 @@ class Follower(Role):
         return self.fetch_deadline
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Give pre-votes only, and none once the leader has shown that it is alive."""
-        return request.is_pre_vote and not self.has_fetched and is_up_to_date
+        """Grant pre-votes only, and none once the leader has shown that it is alive."""
+        is_alive = self._contact is LeaderContact.ALIVE
+        return request.is_pre_vote and not is_alive and is_up_to_date

@@ -1,4 +1,4 @@
-"""Takes records, and knows how far every replica is."""
+"""The leader: a replica that takes records and knows how far every other replica is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kvorum.raft.voter_set import VoterSet
 
 @dataclass(slots=True)
 class Progress:
-    """What a leader knows of one other replica; times are those of its last valid fetches."""
+    """A leader's knowledge of one other replica; times are those of its last valid fetches."""
 
     log_end_offset: int | None = None
     last_fetch: float | None = None
@@ -25,8 +25,8 @@ class Progress:
     def fetched(self, now: float, *, offset: int, leader_end_offset: int) -> None:
         """Note that the replica fetched from `offset`: it has everything below, durably.
 
-        It has caught up as of now where that is all there is, else as of its fetch before, where
-        it now has all there was then.
+        A replica that has the whole log has caught up as of `now`. A replica that has the log as
+        it was at its previous fetch has caught up as of that fetch.
         """
         if offset >= leader_end_offset:
             self.last_caught_up = now
@@ -38,7 +38,7 @@ class Progress:
 
 
 class Leader(Role):
-    """Leads one epoch, whose first offset is `epoch_start_offset`."""
+    """The leader of one epoch, whose first offset is `epoch_start_offset`."""
 
     name: ClassVar[RoleName] = RoleName.LEADER
 
@@ -61,30 +61,30 @@ class Leader(Role):
         self.is_established = False
         self.progress: dict[ReplicaKey, Progress] = {}
         self.next_begin_quorum = 0.0
-        # At kraft.version 0: the voters as they have told this leader of themselves.
+        # At kraft.version 0: the voters as they have reported themselves to this leader.
         self.volatile_voters: VoterSet | None = None
         self._own_endpoints = own_endpoints
         self._heard_from: set[int] = set()
 
     @property
     def leader_endpoints(self) -> Endpoints:
-        """Where this replica itself listens."""
+        """The endpoints of this replica itself."""
         return self._own_endpoints
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Give no votes: there is a leader."""
+        """Grant no vote: there is a leader."""
         del request, is_up_to_date
         return False
 
     def progress_of(self, key: ReplicaKey, voters: VoterSet) -> Progress:
-        """Return what is known of a replica; one entry for a voter, whatever key it shows."""
+        """Return a replica's progress; a voter has one entry, whichever key it fetches with."""
         voter = voters.voter_for(key)
         return self.progress.setdefault(key if voter is None else voter.key, Progress())
 
     def voters_changed(self, old: VoterSet, new: VoterSet) -> None:
-        """Go on with other voters; word from those who are none any more does not count.
+        """Continue with another voter set; fetches of former voters do not count any more.
 
-        What is known of a voter that had no directory id until now is kept under its new key.
+        The progress of a voter that had no directory id until now is kept under its new key.
         """
         self._heard_from.intersection_update(new.ids)
         for voter in old.voters:
@@ -95,7 +95,10 @@ class Leader(Role):
                     self.progress.setdefault(successor.key, known)
 
     def heard_from(self, voter_id: int, *, needed: int) -> bool:
-        """Note that a voter fetched; tell whether `needed` voters have since that was so last."""
+        """Note that a voter fetched; return whether `needed` voters have fetched by now.
+
+        The count begins anew each time that number is reached.
+        """
         self._heard_from.add(voter_id)
         if len(self._heard_from) < needed:
             return False
@@ -107,7 +110,7 @@ class Leader(Role):
     ) -> int | None:
         """Return the new high watermark, or None where it stays.
 
-        This replica takes part only up to what it has made durable; who never fetched has nothing.
+        This replica counts with what it has made durable, a voter that never fetched with 0.
         """
         ends = [
             durable_end_offset
@@ -120,7 +123,7 @@ class Leader(Role):
         )
 
     def successors(self, voters: VoterSet) -> tuple[ReplicaKey, ...]:
-        """Return the other voters, those with the longest log first."""
+        """Return the other voters, the one with the longest log first."""
 
         def end_of(key: ReplicaKey) -> int:
             known = self.progress.get(key)

@@ -1,4 +1,4 @@
-"""Led this epoch and gave it up, or came back from a restart in it."""
+"""The resigned leader: it gave up its epoch, or came back from a restart in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kvorum.raft.roles.role import Role, RoleName
 
 
 class Resigned(Role):
-    """Tells the voters to choose another leader, and waits for one.
+    """A former leader that asks the voters to elect another one, and waits for it.
 
-    `preferred` are the successors in order, none after a restart.
+    `preferred` are the successors in order; there are none after a restart.
     """
 
     name: ClassVar[RoleName] = RoleName.RESIGNED
@@ -39,13 +39,13 @@ class Resigned(Role):
 
     @property
     def untold_ids(self) -> tuple[int, ...]:
-        """Which voters have not acknowledged the resignation, ascending."""
+        """The voters that have not acknowledged the resignation, ascending."""
         return tuple(sorted(self._untold_ids))
 
     def acknowledged(self, voter_id: int) -> None:
-        """Note that a voter knows."""
+        """Note that a voter has acknowledged the resignation."""
         self._untold_ids -= {voter_id}
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Give pre-votes only: in this epoch there was a leader."""
+        """Grant pre-votes only: this epoch has had its leader."""
         return request.is_pre_vote and is_up_to_date

@@ -1,4 +1,4 @@
-"""What every role has in common."""
+"""The base of all roles, and their names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kvorum.raft.basics import ElectionRecord, Endpoints, ReplicaKey
 from kvorum.raft.messages import VoteRequest
-from kvorum.raft.peers import NEVER
+from kvorum.raft.request_manager import NEVER
 
 
 class RoleName(Enum):
@@ -45,21 +45,21 @@ class Role:
 
     @property
     def election_record(self) -> ElectionRecord:
-        """What must be durable before this role shows itself to others."""
+        """The record that must be durable before other nodes hear from this role."""
         return ElectionRecord(self.epoch, self.leader_id, self.voted)
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Tell whether to give a vote of this epoch.
+        """Return whether to give a vote or a pre-vote of this epoch.
 
-        `is_up_to_date` is whether the candidate's log reaches at least as far as ours.
+        `is_up_to_date` is whether the candidate's log reaches at least as far as this replica's.
         """
         raise NotImplementedError
 
 
 def may_vote_for(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-    """Tell whether a role that follows nobody would give its vote, once per epoch.
+    """Return whether a role that follows no leader gives its vote, once per epoch.
 
-    A vote given before is only repeated. Where a leader is known, the election is over.
+    A vote given before can only be repeated. Where a leader is known, the election is over.
     """
     if request.is_pre_vote:
         return is_up_to_date

@@ -1,4 +1,4 @@
-"""Knows an epoch, and no leader it could follow."""
+"""The unattached replica: it knows an epoch, and no leader that it could follow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kvorum.raft.roles.role import Role, RoleName, may_vote_for
 
 
 class Unattached(Role):
-    """Looks for a leader; a voter begins an election when the deadline passes.
+    """A replica that looks for a leader; a voter begins an election at the deadline.
 
-    The leader's id may be known without a place to reach it at.
+    The leader's id may be known without an endpoint to reach it at.
     """
 
     name: ClassVar[RoleName] = RoleName.UNATTACHED
@@ -34,5 +34,5 @@ class Unattached(Role):
         return self.election_deadline
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Tell whether to give a vote; see `may_vote_for`."""
+        """Return whether to give a vote; see `may_vote_for`."""
         return may_vote_for(self, request, is_up_to_date=is_up_to_date)

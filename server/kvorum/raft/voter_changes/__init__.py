@@ -1,1 +1,1 @@
-"""How the set of voters changes: one voter at a time, as one record of the log (KIP-853)."""
+"""Changes of the voter set: one voter at a time, as one record of the log (KIP-853)."""

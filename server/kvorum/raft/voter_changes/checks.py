@@ -1,8 +1,8 @@
-"""What must hold before the voters may change once more.
+"""The checks before a change of the voters.
 
-One change at a time, each on a set that is committed: then every majority of the old set and every
-one of the new share a voter. A leader must have committed something of its own epoch first, so
-that no change of an earlier leader can come back.
+There is one change at a time, and each begins from a committed set: then every majority of the old
+set shares a voter with every majority of the new one. A leader must have committed a record of its
+own epoch first, so that no change of an earlier leader can come back.
 """
 
 from __future__ import annotations
@@ -11,22 +11,25 @@ from typing import NamedTuple
 
 from kvorum.raft.messages import Error
 from kvorum.raft.replica import Replica
-from kvorum.raft.voter_changes.ending import poll_change
+from kvorum.raft.voter_changes.completion import poll_change
 from kvorum.raft.voter_changes.texts import offset_text
 
 RECONFIGURABLE_KRAFT_VERSION = 1
-"""The kraft.version from which on the voters are in the log and can change."""
+"""The lowest kraft.version at which the voters are in the log and can change."""
+
+UNEXPLAINED = ""
+"""The message of an error that Kafka sends without text: the field's default, an empty string."""
 
 
 class Refusal(NamedTuple):
     """Why a change is not made; `message` is Kafka's text."""
 
     error: Error
-    message: str | None = None
+    message: str = UNEXPLAINED
 
 
 def refuse_while_changing(replica: Replica, now: float) -> Refusal | None:
-    """Return why there can be no change now: another is under way, or nothing is committed yet."""
+    """Return why no change can begin: another is under way, or nothing is committed yet."""
     poll_change(replica, now)
     if replica.change is not None:
         return Refusal(

@@ -1,4 +1,4 @@
-"""Values of the core as the texts of Kafka's answers show them."""
+"""The core's values as the texts of Kafka's responses show them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _HASH_MASK: Final = 0xFFFFFFFF
 
 
 def key_text(key: ReplicaKey) -> str:
-    """Return a replica's key."""
+    """Return the text of a replica's key."""
     known = key.directory_id
     directory = "<undefined>" if known is None else uuid_to_text(known)
     return f"ReplicaKey(id={key.id}, directoryId={directory})"
 
 
 def keys_text(keys: Iterable[ReplicaKey]) -> str:
-    """Return several keys, in the order in which Java goes through a set of them.
+    """Return the text of several keys, in the order in which Java iterates a set of them.
 
-    Where two have the same place in its table, the order given decides.
+    Where two keys have the same place in Java's table, the given order decides.
     """
     known = list(keys)
     table_size = _TABLE_SIZE_MIN
@@ -34,7 +34,7 @@ def keys_text(keys: Iterable[ReplicaKey]) -> str:
 
 
 def _java_hash(key: ReplicaKey) -> int:
-    """Return the hash that decides on a key's place in Java's table."""
+    """Return the hash that decides a key's place in Java's table."""
     directory_hash = 0
     if key.directory_id is not None:
         a, b, c, d = struct.unpack(">4I", key.directory_id)
@@ -44,12 +44,12 @@ def _java_hash(key: ReplicaKey) -> int:
 
 
 def listener_text(name: str) -> str:
-    """Return the name of a listener."""
+    """Return the text of a listener's name."""
     return f"ListenerName({name})"
 
 
 def endpoints_text(endpoints: Endpoints) -> str:
-    """Return where a node listens."""
+    """Return the text of a node's endpoints."""
 
     def one(endpoint: Endpoint) -> str:
         address = f"{endpoint.host}/<unresolved>:{endpoint.port}"
@@ -59,5 +59,5 @@ def endpoints_text(endpoints: Endpoints) -> str:
 
 
 def offset_text(offset: int | None) -> str:
-    """Return an offset that may not be there."""
+    """Return the text of an offset that may be absent."""
     return "Optional.empty" if offset is None else f"Optional[{offset}]"

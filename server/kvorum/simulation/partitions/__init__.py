@@ -1,4 +1,5 @@
-"""A small world of brokers that lead partitions, with the real controller over a lossy network.
+"""A world of brokers that lead partitions, run by tests: `tests/simulation/test_partitions.py`.
 
-The quorum beneath the controller is only played: `kvorum.simulation` proper is where it is real.
+The controller is the real one, behind a network that delays and loses messages. The quorum beneath
+it is only imitated; `kvorum.simulation` itself runs the real one.
 """

@@ -1,4 +1,4 @@
-"""A simulated broker: it registers, beats, follows the metadata, leads, follows, dies."""
+"""A simulated broker: it registers, sends heartbeats, follows the metadata, leads and follows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
-from kvorum.broker.partition_leader.alter_partition_queue import AlterPartitionQueue
+from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.isr_state import IsrProposal, PendingExpansion
 from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Refused
-from kvorum.broker.partition_leader.replica_progress import FollowerFetch
+from kvorum.broker.partition_leader.partition_state import IsrProposal, PendingExpandIsr
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
@@ -38,19 +38,19 @@ CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 HEARTBEAT_MS: Final = 60
 LAG_MAX_MS: Final = 150
 ANSWER_MS: Final = 400
-"""How long a broker waits for an answer before it takes the connection for broken."""
+"""How long a broker waits for an answer before it treats the connection as broken."""
 FETCH_MS: Final = 40
-"""How long a follower waits for what it asked for before it asks again."""
+"""How long a follower waits for the answer to a fetch before it fetches again."""
 FETCH_RECORDS_MAX: Final = 6
 MIN_INSYNC: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all brokers of a world share.
+    """The parts of a world that all its brokers share.
 
-    `on_expansion` hears of a leader and of who is about to join its ISR, and tells for how long
-    the request is held up.
+    `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
+    returns for how long the request is delayed.
     """
 
     events: Events
@@ -76,7 +76,7 @@ class _Write(NamedTuple):
 
 
 class Broker:
-    """A machine with its disk, and the process on it while there is one."""
+    """A machine with its disk, and the process on it while one runs."""
 
     def __init__(self, broker_id: int, around: Surroundings, partitions: int) -> None:
         self.id = broker_id
@@ -96,7 +96,7 @@ class Broker:
         self._applied = 0
         self._registrations: dict[int, PartitionRegistration] = {}
         self._leaders: dict[int, PartitionLeader] = {}
-        self._queue = AlterPartitionQueue(self.id)
+        self._queue = AlterPartitionManager(self.id)
         self._attempt = 0
         self._fetches = [0] * len(self.logs)
         self._fetch_again_ms = [0.0] * len(self.logs)
@@ -119,7 +119,7 @@ class Broker:
             self._every(lambda: random.uniform(3, 12), partial(self._fetch, index))
 
     def crash(self, *, is_power_lost: bool) -> None:
-        """End the process at once; with the power goes what was not on the disk."""
+        """End the process at once; a loss of power also loses the records not flushed."""
         self.is_up = False
         self._clean_epoch = -1
         for log in self.logs:
@@ -130,7 +130,7 @@ class Broker:
         self.is_stopping = True
 
     def leader(self, index: int) -> PartitionLeader | None:
-        """Return the leader of a partition while this broker takes itself for it."""
+        """Return this broker's leader of a partition; None where it does not lead."""
         return self._leaders.get(index) if self.is_up else None
 
     def _stopped(self) -> None:
@@ -141,7 +141,7 @@ class Broker:
             log.restart(is_power_lost=False)
 
     def _every(self, interval_ms: Callable[[], float], action: Callable[[], None]) -> None:
-        """Do something again and again while this process lives."""
+        """Repeat an action while this process lives."""
         incarnation = self._incarnation
 
         def again() -> None:
@@ -160,7 +160,7 @@ class Broker:
     def _ask(
         self, request: Message, on_answer: Callable[[Message | None], None], *, delay_ms: float = 0
     ) -> None:
-        """Ask the controller this broker knows; None is told where the connection breaks."""
+        """Ask the controller that this broker knows; the answer is None on a broken connection."""
         around, controller, incarnation = self._around, self._controller, self._incarnation
         is_told = False
 
@@ -214,7 +214,7 @@ class Broker:
     def _on_registered(self, answer: Message | None) -> None:
         if isinstance(answer, BrokerRegistrationResponse) and not answer.error_code:
             self.epoch = answer.broker_epoch
-            # Whoever dies from now on does not die cleanly.
+            # From now on only a controlled shutdown makes the next start a clean one.
             self._clean_epoch = -1
 
     def _on_heartbeat(self, answer: Message | None) -> None:
@@ -237,7 +237,7 @@ class Broker:
         )
         self._applied += len(records)
         broker = self._image.cluster.brokers.get(self.id)
-        # A broker does nothing before it has read of its own registration.
+        # A broker does nothing before it has read its own registration.
         if broker is not None and broker.epoch == self.epoch:
             self._follow_metadata()
 
@@ -315,7 +315,7 @@ class Broker:
         self._pump()
 
     def _pump(self) -> None:
-        """Send what is due."""
+        """Send the AlterPartition request that is due, if any."""
         request = self._queue.due(self._around.events.now_ms, broker_epoch=self.epoch)
         if request is None:
             return
@@ -326,12 +326,12 @@ class Broker:
         )
 
     def _delay(self, request: AlterPartitionRequest) -> float:
-        """Return how long the request is held up: the world may have plans with who joins."""
+        """Return how long the request is delayed: the world may strike the joining replica."""
         delay_ms = 0.0
         for topic in request.topics:
             for partition in topic.partitions:
                 leader = self._leaders.get(partition.partition_index)
-                if leader is not None and isinstance(leader.state, PendingExpansion):
+                if leader is not None and isinstance(leader.state, PendingExpandIsr):
                     delay_ms = max(
                         delay_ms, self._around.on_expansion(self.id, leader.state.joining)
                     )
@@ -339,7 +339,7 @@ class Broker:
 
     def _on_altered(self, attempt: int, answer: Message | None) -> None:
         now_ms = self._around.events.now_ms
-        # The answer to a request that was sent again came over a connection that is gone.
+        # A request that was sent again has a newer attempt; this answer's connection has ended.
         if attempt != self._attempt:
             return
         if not isinstance(answer, AlterPartitionResponse):
@@ -360,7 +360,7 @@ class Broker:
         self._pump()
 
     def serve_fetch(self, index: int, fetch: FollowerFetch, last_epoch: int) -> _FetchAnswer:
-        """Answer a follower: records, where its log parts from this one, or an error."""
+        """Answer a follower: records, where its log diverges from this one, or an error."""
         leader, log = self.leader(index), self.logs[index]
         if leader is None:
             return _FetchAnswer(code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -411,7 +411,7 @@ class Broker:
 
     def _on_fetched(self, index: int, answer: _FetchAnswer) -> None:
         log = self.logs[index]
-        # What was sent to somebody with another log's end is of no use.
+        # The log's end changes: fetches from the former end, and their answers, are of no use.
         self._fetches[index] += 1
         self._fetch_again_ms[index] = 0.0
         if answer.code != ErrorCode.NONE:

@@ -1,4 +1,4 @@
-"""What clients were told of the records, and whether it stays true."""
+"""The ledger of the records that clients have read or got acknowledged, and its checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kvorum.simulation.partitions.replica_log import Entry, ReplicaLog
 
 
 class BrokenPromiseError(Exception):
-    """Something happened that must not; `claim` is what does not hold."""
+    """A claim does not hold; `claim` is its text."""
 
     def __init__(self, claim: str, told: str) -> None:
         super().__init__(f"{claim}: {told}")
@@ -18,7 +18,7 @@ class BrokenPromiseError(Exception):
 
 
 class Ledger:
-    """Records that some consumer could read, and those whose writers were told of them."""
+    """The records that a consumer could read, and those that were acknowledged to writers."""
 
     def __init__(self, partitions: int) -> None:
         self._exposed: list[list[Entry]] = [[] for _ in range(partitions)]
@@ -26,12 +26,8 @@ class Ledger:
         self._epochs = [-1] * partitions
         self.counts: Counter[str] = Counter()
 
-    def exposed_end(self, index: int) -> int:
-        """Return how far any leader's high watermark has ever been."""
-        return len(self._exposed[index])
-
     def on_lead(self, index: int, log: ReplicaLog, *, leader_epoch: int, broker_id: int) -> None:
-        """Check that a broker that begins to lead has everything that could be read."""
+        """Check that a broker which begins to lead has every record that could be read."""
         if leader_epoch <= self._epochs[index]:
             return
         self._epochs[index] = leader_epoch
@@ -43,7 +39,7 @@ class Ledger:
     def on_high_watermark(
         self, index: int, log: ReplicaLog, *, before: int, broker_id: int
     ) -> None:
-        """Note what can be read from now on, and check what could be read already."""
+        """Note the records that can be read from now on, and check those readable before."""
         exposed = self._exposed[index]
         if log.high_watermark > log.end_offset:
             self._fail("the high watermark is within the log", index, broker_id, log)
@@ -57,7 +53,7 @@ class Ledger:
                 self._fail("nobody reads two records at one offset", index, broker_id, log)
 
     def acknowledge(self, index: int, offset: int, value: int) -> None:
-        """Note that the writer of a record was told that it is safe."""
+        """Note that a record was acknowledged to its writer."""
         self._acknowledged[index][offset] = value
         self.counts["acknowledged records"] += 1
         exposed = self._exposed[index]
@@ -66,7 +62,7 @@ class Ledger:
             raise BrokenPromiseError("what is acknowledged is committed", told)
 
     def on_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
-        """Check a change of a partition that was committed to the metadata log."""
+        """Check a committed change of a partition."""
         told = f"{before} became {after}"
         if after.has_leader and after.leader not in after.isr:
             raise BrokenPromiseError("the leader is in the ISR", told)
@@ -79,7 +75,7 @@ class Ledger:
         self.counts["ISR changes"] += after.isr != before.isr
 
     def check_end(self, index: int, logs: Sequence[ReplicaLog]) -> None:
-        """Check, when all is well again and nobody writes, that all replicas have everything."""
+        """Check, after faults and writes have ended, that all replicas have every record."""
         told = f"partition {index}, ends at {[log.end_offset for log in logs]}"
         for log in logs:
             for offset, value in self._acknowledged[index].items():

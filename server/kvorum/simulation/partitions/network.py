@@ -1,4 +1,4 @@
-"""Messages between brokers and to controllers: late, out of order, lost, cut off."""
+"""The network between brokers and controllers: messages are late, out of order, lost, cut off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTROLLERS: Final = 0
 
 
 class Network:
-    """Delivers calls between places, unless it does not."""
+    """The links between places, which deliver calls or lose them."""
 
     def __init__(self, events: Events, random: Random, *, loss: float) -> None:
         self._events, self._random, self._loss = events, random, loss
@@ -23,7 +23,7 @@ class Network:
     def send(
         self, source: int, target: int, deliver: Callable[[], None], *, delay_ms: float = 0.0
     ) -> None:
-        """Deliver something a while from now, if the link stands then; it may come out of turn."""
+        """Deliver a call after a delay, unless it is lost or the link is cut; calls may reorder."""
         if self._random.random() < self._loss:
             self.lost += 1
             return
@@ -45,14 +45,14 @@ class Network:
         self._cut.add(frozenset((source, target)))
 
     def is_cut(self, source: int, target: int) -> bool:
-        """Tell whether a link is cut."""
+        """Return whether a link is cut."""
         return frozenset((source, target)) in self._cut
 
     def mend(self, source: int, target: int) -> None:
-        """Take a cut back."""
+        """End the cut of a link."""
         self._cut.discard(frozenset((source, target)))
 
     def heal(self) -> None:
-        """Let everything through from now on."""
+        """End all cuts and losses."""
         self._cut.clear()
         self._loss = 0.0

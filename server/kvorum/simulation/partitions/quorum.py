@@ -1,20 +1,20 @@
-"""The metadata log and those who write it: the real controller's decisions, a played quorum.
+"""The metadata log and its controllers: the real controller's decisions, an imitated quorum.
 
-What is appended is committed a little later, in order. A new controller keeps some of what the
-one before it had not committed, and drops the rest; the old one may go on for a while in the
-belief that it leads, answering what needs no commit.
+Appended records are committed a little later, in order. A new controller keeps some of the former
+controller's uncommitted records, and drops the rest. The former controller may go on for a while in
+the belief that it leads, and answer requests that need no commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple, TypeAlias
 
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.requests import handle
-from kvorum.controller.sessions import BrokerSessions
-from kvorum.controller.settings import ControllerContext, ControllerSettings
+from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.events import Events
@@ -48,12 +48,12 @@ class Controller:
         self.image = image
         self.next_offset = next_offset
         self.settings = settings
-        self.sessions = BrokerSessions(settings.session_timeout_ms)
+        self.sessions = BrokerHeartbeatManager(settings.session_timeout_ms)
         self.is_resigned = False
         self.waiting: list[_Waiting] = []
 
     def resign(self) -> None:
-        """Find out that another one leads: nobody who waits will be answered."""
+        """Learn that another controller leads: every waiting request ends without an answer."""
         self.is_resigned = True
         waiting, self.waiting = self.waiting, []
         for one in waiting:
@@ -77,11 +77,10 @@ class ControllerQuorum:
         self.committed: list[RecordAndVersion] = []
         self.committed_image = MetadataImage()
         self.active = Controller(self.committed_image, 0, settings)
-        self.failovers = 0
 
-    def context(self, controller: Controller, api_version: int) -> ControllerContext:
-        """Return what a call of the controller is told."""
-        return ControllerContext(
+    def context(self, controller: Controller, api_version: int) -> ControllerRequestContext:
+        """Return the context of one call of the controller."""
+        return ControllerRequestContext(
             settings=self._settings,
             sessions=controller.sessions,
             random=self._random,
@@ -102,7 +101,7 @@ class ControllerQuorum:
         context = self.context(controller, type(request).MAX_VERSION)
         result = handle(controller.image, request, context)
         self.append(controller, result.records, is_atomic=result.is_atomic)
-        # An answer without records waits for what the decision saw, too.
+        # An answer without records also waits for the records that the decision saw.
         if controller is self.active and not self._uncommitted:
             reply(result.response)
         elif controller is self.active or result.records or controller.waiting:
@@ -114,7 +113,7 @@ class ControllerQuorum:
     def append(
         self, controller: Controller, records: tuple[RecordAndVersion, ...], *, is_atomic: bool
     ) -> None:
-        """Fold records into the controller's image and, where it is the one, into the log."""
+        """Apply records to the controller's image; the active one also appends them to the log."""
         for index, record in enumerate(records):
             message, version = record
             controller.image = controller.image.apply(message, version, controller.next_offset)
@@ -129,8 +128,7 @@ class ControllerQuorum:
             )
 
     def fail_over(self, *, zombie_ms: float) -> None:
-        """Let another controller lead, with some of what was not committed."""
-        self.failovers += 1
+        """Activate another controller, with some of the uncommitted records."""
         old = self.active
         ends = [0, *(at + 1 for at, one in enumerate(self._uncommitted) if one.is_end)]
         del self._uncommitted[self._random.choice(ends) :]
@@ -142,15 +140,6 @@ class ControllerQuorum:
         new.sessions.start(image.cluster, self._events.now_ms)
         self._events.after(self._random.uniform(1, 15), lambda: self._commit(new, offset))
         self._events.after(zombie_ms, old.resign)
-
-    def possible_images(self) -> Iterator[MetadataImage]:
-        """Yield every state that the log may turn out to have, from what is committed on."""
-        image, offset = self.committed_image, len(self.committed)
-        yield image
-        for (message, version), _ in self._uncommitted:
-            image = image.apply(message, version, offset)
-            offset += 1
-            yield image
 
     def _commit(self, controller: Controller, end_offset: int) -> None:
         if controller is not self.active:

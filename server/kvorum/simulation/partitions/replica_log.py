@@ -1,4 +1,4 @@
-"""The records of one replica: leader epochs, what is on the disk, and where logs part."""
+"""The log of one replica: its records with their leader epochs, and how many are flushed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """One record: who wrote it, and what."""
+    """One record: the leader epoch in which it was written, and its value."""
 
     leader_epoch: int
     value: int
@@ -23,7 +23,7 @@ class ReplicaLog:
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return len(self.entries)
 
     @property
@@ -32,18 +32,18 @@ class ReplicaLog:
         return self.entries[-1].leader_epoch if self.entries else -1
 
     def flush(self) -> None:
-        """Bring everything to the disk, and note the high watermark there."""
+        """Flush all records, and checkpoint the high watermark."""
         self.flushed = self.end_offset
         self.checkpointed_high_watermark = self.high_watermark
 
     def truncate(self, end_offset: int) -> None:
-        """Drop what lies at and behind an offset."""
+        """Drop the records at and behind an offset."""
         del self.entries[end_offset:]
         self.flushed = min(self.flushed, end_offset)
         self.high_watermark = min(self.high_watermark, end_offset)
 
     def restart(self, *, is_power_lost: bool) -> None:
-        """Become what a process that starts anew finds."""
+        """Restore the state that a new process finds."""
         if is_power_lost:
             self.truncate(self.flushed)
         self.high_watermark = min(self.checkpointed_high_watermark, self.end_offset)

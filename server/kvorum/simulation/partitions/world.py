@@ -1,4 +1,4 @@
-"""One world from one number: brokers, a controller, clients, faults, and in the end peace."""
+"""One world per seed: brokers, a controller, clients, faults, and a last phase without faults."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from kvorum.controller.activation import activation_records
-from kvorum.controller.periodic import elect_preferred_leaders, fence_stale_broker
+from kvorum.controller.activation_records_generator import activation_records
+from kvorum.controller.periodic_tasks import (
+    maybe_balance_partition_leaders,
+    maybe_fence_stale_broker,
+)
+from kvorum.controller.result import at_once
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.configs_image import ResourceType
@@ -38,14 +42,14 @@ SESSION_MS: Final = 350
 FAULTS_FROM_MS: Final = 2_500
 PEACE_FROM_MS: Final = 14_500
 QUIET_FROM_MS: Final = 20_000
-"""Nobody writes any more, so that the logs can be compared."""
+"""The end of all writes, so that the logs can be compared."""
 END_MS: Final = 22_000
 PARTITIONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsResult:
-    """What came of a seed; `broken` is the claim that does not hold."""
+    """The result of one seed; `broken` is the claim that does not hold."""
 
     seed: int
     broken: str | None
@@ -54,14 +58,14 @@ class PartitionsResult:
 
 
 class _Unclean(NamedTuple):
-    """How the incarnation of an epoch ended."""
+    """The unclean end of a broker's incarnation, named by its broker epoch."""
 
     epoch: int
     is_power_lost: bool
 
 
 class PartitionsWorld:
-    """Brokers with partitions that are led by the library and ruled by the controller."""
+    """Brokers whose partitions are led by the library's code, under the real controller."""
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)  # noqa: S311 - a simulation repeats itself
@@ -94,7 +98,7 @@ class PartitionsWorld:
         self._is_peace = False
 
     def run(self) -> None:
-        """Live through the faults and the peace after them; raises `BrokenPromiseError`."""
+        """Run the faults and the phase without faults; raise `BrokenPromiseError`."""
         self._activate()
         for broker in self.brokers.values():
             broker.start()
@@ -132,7 +136,7 @@ class PartitionsWorld:
         quorum.append(quorum.active, result.records, is_atomic=result.is_atomic)
 
     def _create_topic(self) -> None:
-        """Write the topic straight to the log: where its replicas are is drawn here."""
+        """Append the topic's records directly, because its assignment is drawn here."""
         quorum, ids = self.quorum, list(self.brokers)
         records: list[RecordAndVersion] = [
             (TopicRecord(name="t", topic_id=TOPIC_ID), 0),
@@ -174,16 +178,17 @@ class PartitionsWorld:
 
     def _fence(self) -> None:
         active = self.quorum.active
-        result = fence_stale_broker(active.image, self.quorum.context(active, 0))
+        result = at_once(maybe_fence_stale_broker(active.image, self.quorum.context(active, 0)))
         self.quorum.append(active, result.records, is_atomic=result.is_atomic)
 
     def _balance(self) -> None:
         active = self.quorum.active
-        result = elect_preferred_leaders(active.image, self.quorum.context(active, 0))
+        context = self.quorum.context(active, 0)
+        result = at_once(maybe_balance_partition_leaders(active.image, context))
         self.quorum.append(active, result.records, is_atomic=result.is_atomic)
 
     def _write(self) -> None:
-        """Have a client write to whoever takes itself for the leader, be it one or two."""
+        """Have a client write to every broker that takes itself for the leader."""
         if self.events.now_ms > QUIET_FROM_MS:
             return
         index = self.random.randrange(PARTITIONS)
@@ -226,12 +231,12 @@ class PartitionsWorld:
         self.events.after(self.random.uniform(10, 900), lambda: self._restart(broker))
 
     def _is_bearable(self, broker: Broker, *, is_power_lost: bool) -> bool:
-        """Tell whether Kafka promises to bear that `broker` ends uncleanly now.
+        """Return whether Kafka promises to lose nothing if `broker` ends uncleanly now.
 
-        With a minimum of two in sync one broker may lose what was not on its disk, and while it
-        has not come back into every ISR no other may end uncleanly (KIP-966). Without ELR the
-        controller would let such a broker lead again, so that nobody loses power there. Brokers
-        that are only killed lose nothing: any number of them may be.
+        With a minimum of two in-sync replicas, one broker may lose its unflushed records; until it
+        is back in every ISR, no other broker may end uncleanly (KIP-966). Without ELR the
+        controller would let a broker lead that has lost records, so no broker loses power there.
+        A broker that is only killed loses nothing: any number of them may be killed.
         """
         if is_power_lost and not self.is_elr_enabled:
             return False
@@ -253,7 +258,7 @@ class PartitionsWorld:
 
     def _restart(self, broker: Broker) -> None:
         if broker.is_up and broker.is_stopping:
-            # It was not let go in time: its owner kills it, if that can be borne.
+            # Its controlled shutdown took too long: its operator kills it, if that is bearable.
             self._crash(broker, is_power_lost=False)
         if not broker.is_up:
             broker.start()
@@ -265,9 +270,9 @@ class PartitionsWorld:
             self.events.after(duration_ms, lambda: self.network.mend(one, other))
 
     def _plan_with_who_joins(self, leader: int, joining: int) -> float:
-        """Strike where it hurts: while a replica is about to join an ISR.
+        """Strike at the worst moment, while a replica is about to join an ISR.
 
-        Its request is held up for the time that is returned.
+        Returns the time for which the leader's request is delayed.
         """
         if self._is_peace or self.random.random() > 0.2:
             return 0.0
@@ -282,7 +287,7 @@ class PartitionsWorld:
                 self._cut(joining, self.random.choice(list(self.brokers)), for_ms + 500)
                 return for_ms
             case "lose touch":
-                # The request arrives, but its answer and the news of it do not.
+                # The request arrives, but its answer and the metadata records do not.
                 self._cut(leader, joining, for_ms)
                 self.events.after(9, lambda: self._cut(leader, CONTROLLERS, for_ms))
                 return 0.0
@@ -313,7 +318,7 @@ class PartitionsWorld:
 
 
 def run_partitions_seed(seed: int) -> PartitionsResult:
-    """Live through one world and return what came of it."""
+    """Run one world and return its result."""
     world = PartitionsWorld(seed)
     broken, told = None, ""
     try:

@@ -1,1 +1,1 @@
-"""What must hold in a simulated quorum: checked after every event, on running and stopped nodes."""
+"""The properties of a simulated quorum, checked after every event on running and stopped nodes."""

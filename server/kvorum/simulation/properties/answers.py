@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.node.raft.inbound import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.simulation.properties.catalogue import P6, P15, P20, P22, P23
@@ -19,7 +19,7 @@ from kvorum.wire.messages.vote import VoteResponse
 from kvorum.wire.primitives import Message
 
 _QUORUM_ERRORS = frozenset({0, 42, 74, 75, 104, 3})
-# What Kafka's own nodes may answer to each kind of request, by error code.
+# The error codes with which Kafka's own nodes may answer each kind of request.
 _FITTING: dict[type[Message], frozenset[int]] = {
     VoteResponse: _QUORUM_ERRORS | {125},
     BeginQuorumEpochResponse: _QUORUM_ERRORS | {125},
@@ -30,7 +30,7 @@ _FITTING: dict[type[Message], frozenset[int]] = {
 
 
 class Answers:
-    """Looks at what nodes say to each other."""
+    """The checks of the requests and responses between nodes."""
 
     def __init__(self, checks: Checks, *, elections: Elections, shared: SharedLog) -> None:
         self._checks = checks
@@ -38,7 +38,7 @@ class Answers:
         self._shared = shared
 
     def leaving_request(self, memory: NodeMemory, request: Message) -> None:
-        """Look at a request that a node sends."""
+        """Check a request that a node sends."""
         if not _is_quorums(request):
             return
         asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
@@ -60,7 +60,7 @@ class Answers:
             self._checks.demand(P6, text, holds=asked.position.offset <= max(durable, start))
 
     def leaving_response(self, memory: NodeMemory, request: Message, response: Message) -> None:
-        """Look at an answer that leaves a node."""
+        """Check a response that leaves a node."""
         error = error_of(response)
         fitting = _FITTING.get(type(response))
         if error is not None and fitting is not None:
@@ -105,7 +105,7 @@ class Answers:
             self._checks.demand(P15, text, holds=not is_granted)
 
     def _check_voter(self, memory: NodeMemory, voter: ReplicaKey | None, error: int | None) -> None:
-        """Demand that what is meant for another voter is refused: P15."""
+        """Demand that a request for another voter is refused: P15."""
         if voter is not None and not _is_node(voter, memory.key):
             text = f"{memory.name} answers a request for {voter} with error {error}"
             self._checks.demand(P15, text, holds=error != core.Error.NONE)
@@ -113,7 +113,7 @@ class Answers:
     def _check_records(
         self, memory: NodeMemory, request: FetchRequest, response: FetchResponse
     ) -> None:
-        """Demand that what is served is sound and what was written: P22; and not too much: P23."""
+        """Demand that served records are sound and were written: P22; and not too many: P23."""
         for topic in response.responses:
             for partition in topic.partitions:
                 data = memoryview(partition.records or b"")
@@ -136,7 +136,7 @@ class Answers:
             known = self._shared.is_known(
                 base_offset=base_offset, epoch=epoch, last_offset=last_offset, crc=crc
             )
-            # Behind damage a log can only be read by the node itself.
+            # Behind damage only the node itself can read its log.
             is_hidden = memory.is_log_damaged and base_offset >= memory.scanned_end
             self._checks.demand(P22, text, holds=known or is_hidden)
 
@@ -174,7 +174,7 @@ def _is_quorums(request: Message) -> bool:
 
 
 def error_of(response: Message) -> int | None:
-    """Return the error of a response to the quorum: of the whole, or else of its partition."""
+    """Return the error of a quorum response: its top-level one, else its partition's."""
     codes: list[int]
     match response:
         case FetchResponse():

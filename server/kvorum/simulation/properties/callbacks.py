@@ -1,4 +1,4 @@
-"""What the state machine of a node hears: P17, and that it is what was written: P22."""
+"""The calls of a node's state machine: P17, and their contents: P22."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kvorum.simulation.properties.node_facts import NodeMemory
 
 
 class AppliedRecords:
-    """What any state machine was given for each offset: all must be given the same."""
+    """The values that state machines got for each offset: all must get the same ones."""
 
     def __init__(self, checks: Checks, ledger: Ledger) -> None:
         self._checks = checks
@@ -21,7 +21,7 @@ class AppliedRecords:
         self._values: dict[int, tuple[int, tuple[bytes, ...]]] = {}
 
     def apply(self, name: str, batch: CommittedBatch) -> None:
-        """Note a batch that a state machine was given."""
+        """Note a batch that a state machine has got."""
         mine = (batch.epoch, batch.values)
         first = self._values.setdefault(batch.base_offset, mine)
         text = f"{name} applies {mine} at {batch.base_offset}, another node {first}"
@@ -30,11 +30,11 @@ class AppliedRecords:
 
 
 def _nothing_told(_memory: NodeMemory, _offset: int) -> None:
-    """Take no note."""
+    """Do nothing."""
 
 
 class MonitoredListener:
-    """Stands between a replica and its state machine, and looks at every call."""
+    """A listener between a replica and its state machine that checks every call."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class MonitoredListener:
         self._checks.demand(P17, f"{self._memory.name}: {text}", holds=holds)
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> InPieces | None:
-        """Check that a snapshot does not take the state machine back."""
+        """Check that a snapshot does not move the state machine backwards."""
         end = snapshot.end_offset
         self._demand(
             f"a snapshot to {end} comes after {self._next_offset}", holds=end >= self._next_offset
@@ -70,7 +70,7 @@ class MonitoredListener:
         return self._inner.on_snapshot(snapshot)
 
     def on_commit(self, batches: Sequence[CommittedBatch]) -> InPieces | None:
-        """Check that batches follow what was told before, and are committed."""
+        """Check that batches continue the earlier ones, and are committed."""
         for batch in batches:
             text = f"offset {batch.base_offset} comes where {self._next_offset} is next"
             is_first = not self._has_heard and batch.base_offset == 0
@@ -81,7 +81,7 @@ class MonitoredListener:
         return self._inner.on_commit(batches)
 
     def on_leadership_gained(self, epoch: int) -> None:
-        """Check that the claim comes once, in time, and behind everything before its epoch."""
+        """Check that the call comes once, in time, and behind everything before its epoch."""
         self._demand(
             f"leads {epoch} while it leads {self._leading_epoch}", holds=self._leading_epoch is None
         )
@@ -99,7 +99,7 @@ class MonitoredListener:
         self._inner.on_leadership_gained(epoch)
 
     def on_leadership_lost(self, epoch: int) -> None:
-        """Check that what is lost was had."""
+        """Check that the lost leadership was gained before."""
         self._demand(
             f"loses {epoch} while it leads {self._leading_epoch}",
             holds=self._leading_epoch == epoch,
@@ -117,5 +117,5 @@ class MonitoredListener:
         self._inner.on_leader_change(leader_id, epoch)
 
     def on_failure(self, error: Exception) -> None:
-        """Pass it on."""
+        """Pass the failure on."""
         self._inner.on_failure(error)

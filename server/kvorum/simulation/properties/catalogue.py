@@ -40,14 +40,16 @@ P25: Final = Property("P25", "an acknowledged write is never lost, doubled or re
 P26: Final = Property("P26", "the high watermark does not fall, on a node or from leader to leader")
 P27: Final = Property("P27", "no log is cut below the high watermark its node knew")
 P28: Final = Property("P28", "asking for a pre-vote changes nothing that is stored for the epoch")
+P29: Final = Property("P29", "a leader has the votes of a majority of voters, by id and directory")
 SAFETY: Final = (
     *(P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, P13, P14),
     *(P15, P16, P17, P18, P19, P20, P21, P22, P23, P24, P25, P26, P27, P28),
+    P29,
 )
 
 L1: Final = Property("L1", "a leader is there within ten election timeouts, after few epochs")
 L2: Final = Property("L2", "every live replica finds the leader and catches up")
-L3: Final = Property("L3", "the high watermark moves, and snapshots are made again")
+L3: Final = Property("L3", "the high watermark moves, and writes are acknowledged")
 L4: Final = Property("L4", "a leader without its majority gives way within 1.5 fetch timeouts")
 L5: Final = Property("L5", "a leader that keeps its majority is not replaced")
 L6: Final = Property("L6", "no timer fires again and again without anything to do")

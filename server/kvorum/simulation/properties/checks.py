@@ -1,4 +1,4 @@
-"""Counts what was checked, and says what is broken."""
+"""The count of the checks, and the error of a broken property."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PropertyViolatedError(Exception):
 
 
 class Checks:
-    """How often each property was looked at and held."""
+    """The number of times each property was checked and held."""
 
     def __init__(self) -> None:
         self.counts = {one.id: 0 for one in ALL}

@@ -1,20 +1,20 @@
-"""Leaders, votes and epochs: P1, P2, P3, P16, P18, P28."""
+"""Leaders, votes and epochs: P1, P2, P3, P16, P18, P28, P29."""
 
 from __future__ import annotations
 
 from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest, VoteResponse
-from kvorum.raft.roles import Role, RoleName
-from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28
+from kvorum.raft.roles import Leader, Role, RoleName
+from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28, P29
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 _CAMPAIGNING = frozenset({RoleName.PROSPECTIVE, RoleName.CANDIDATE})
 _ELECTED = frozenset({RoleName.LEADER})
 _OBSERVING = frozenset({RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.RESIGNED})
-# What a role can have become by the end of one event, within one epoch. A candidate is always in an
-# epoch of its own, so nothing but itself comes before it.
+# The roles that each role can have become by the end of one event, within one epoch. A candidate is
+# always in an epoch of its own, so no other role becomes a candidate there.
 _LATER_IN_EPOCH = {
     RoleName.UNATTACHED: {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE},
     RoleName.PROSPECTIVE: {RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.PROSPECTIVE},
@@ -31,18 +31,15 @@ _LATER_IN_EPOCH = {
 
 
 class Elections:
-    """Who led which epoch, and who voted for whom."""
+    """The leaders and the votes of all epochs."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         self._leaders: dict[int, tuple[int, bytes, int]] = {}
         self._known_leaders: dict[int, int] = {}
         self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
-
-    @property
-    def epoch_count(self) -> int:
-        """How many epochs have had a leader."""
-        return len(self._leaders)
+        # The votes of every epoch, by voter; also those of voters whose disks are lost since.
+        self._given: dict[int, dict[ReplicaKey, ReplicaKey]] = {}
 
     @property
     def latest_epoch(self) -> int:
@@ -50,15 +47,18 @@ class Elections:
         return max(self._leaders, default=0)
 
     def check_role(self, memory: NodeMemory, role: Role, *, may_stand: bool) -> None:
-        """Look at a new role; `may_stand` is whether the node's log lets it stand for election."""
+        """Check a new role; `may_stand` is whether the node's log lets it stand for election."""
         self._check_campaign(memory, role, may_stand=may_stand)
+        if isinstance(role, Leader):
+            self._check_majority(memory, role)
         if memory.role is not None and memory.role is not role:
             self._check_move(memory, memory.role, role, may_stand=may_stand)
 
     def check_leader(self, memory: NodeMemory, role: Role) -> None:
-        """Look at whom a node takes for the leader: P1.
+        """Check the leader that a node knows of: P1.
 
-        A leader is one from when that is stored on; nobody has heard of it before.
+        A leader counts from the moment at which its own record is stored; no other node has heard
+        of it before.
         """
         if memory.leader_role is role:
             return
@@ -80,6 +80,22 @@ class Elections:
             )
             self._checks.demand(P1, text, holds=known == role.leader_id)
 
+    def _check_majority(self, memory: NodeMemory, role: Leader) -> None:
+        """Demand votes of a majority for a new leader, of the voters in its log before: P29.
+
+        A voter that the log names with its directory has voted only if that directory has.
+        """
+        core = memory.node.core
+        if core is None:
+            return
+        voters = core.history.voters_at(role.epoch_start_offset)
+        given = self._given.get(role.epoch, {})
+        for_it = {key for key, candidate in given.items() if _same(candidate, memory.key)}
+        for_it.add(memory.key)
+        granting = [one.key for one in voters.voters if any(map(one.is_replica, for_it))]
+        text = f"{memory.name} leads {role.epoch} by the votes of {granting} of {voters.ids}"
+        self._checks.demand(P29, text, holds=len(granting) >= voters.majority)
+
     def _check_campaign(self, memory: NodeMemory, role: Role, *, may_stand: bool) -> None:
         if role.name not in _CAMPAIGNING or memory.node.core is None:
             return
@@ -88,7 +104,7 @@ class Elections:
         self._checks.demand(P16, text, holds=may_stand)
 
     def _check_move(self, memory: NodeMemory, old: Role, new: Role, *, may_stand: bool) -> None:
-        """Check a move, or several that one event led to."""
+        """Check a move between roles, or several moves in one event."""
         text = (
             f"{memory.name} went from {old.name.value} ({old.epoch}, leader {old.leader_id}, "
             f"voted {old.voted}) to {new.name.value} ({new.epoch}, leader {new.leader_id}, "
@@ -129,13 +145,13 @@ class Elections:
         self._checks.demand(P3, text, holds=epoch <= stored)
 
     def check_vote(self, memory: NodeMemory, request: VoteRequest, response: VoteResponse) -> None:
-        """Look at an answer that leaves a node: a vote in it must be stored, and the only one."""
+        """Check a response that leaves a node: a vote in it must be stored, and the only one."""
         if not response.is_granted or request.is_pre_vote:
             return
         self._note_vote(memory, epoch=request.epoch, candidate=request.replica)
 
     def check_candidacy(self, memory: NodeMemory, request: VoteRequest) -> None:
-        """Look at a request for votes that leaves a node: its own vote must be stored."""
+        """Check a request for votes that leaves a node: its own vote must be stored."""
         if not request.is_pre_vote:
             self._note_vote(memory, epoch=request.epoch, candidate=memory.key)
 
@@ -149,11 +165,16 @@ class Elections:
         first = self._votes.setdefault((memory.key, epoch), candidate)
         text = f"{memory.name} votes for {candidate} and for {first} in {epoch}"
         self._checks.demand(P2, text, holds=_same(first, candidate))
+        self.vote_given(memory.key, epoch=epoch, candidate=candidate)
+
+    def vote_given(self, voter: ReplicaKey, *, epoch: int, candidate: ReplicaKey) -> None:
+        """Note a replica's vote."""
+        self._given.setdefault(epoch, {})[voter] = candidate
 
     def check_pre_vote(
         self, memory: NodeMemory, request: VoteRequest, before: ElectionRecord
     ) -> None:
-        """Demand that a pre-vote has left epoch and vote as they were: P28."""
+        """Demand that a pre-vote has not changed epoch and vote: P28."""
         if not request.is_pre_vote or request.epoch > before.epoch:
             return
         core = memory.node.core
@@ -162,13 +183,13 @@ class Elections:
         self._checks.demand(P28, text, holds=after is None or after.voted == before.voted)
 
     def forget_directory(self, key: ReplicaKey) -> None:
-        """Forget the votes of a directory whose files were lost and that keeps its id."""
+        """Forget the votes of a directory that has lost its files and keeps its id."""
         for known in [known for known in self._votes if known[0] == key]:
             del self._votes[known]
 
 
 def _same(one: ReplicaKey | None, other: ReplicaKey | None) -> bool:
-    """Tell whether two keys may be one replica: at kraft.version 0 directories are not stored."""
+    """Return whether two keys may be one replica; kraft.version 0 stores no directory ids."""
     if one is None or other is None:
         return one is other
     return one.id == other.id and (
@@ -177,5 +198,5 @@ def _same(one: ReplicaKey | None, other: ReplicaKey | None) -> bool:
 
 
 def _is_vote_stored(stored: ElectionRecord, candidate: ReplicaKey) -> bool:
-    """Tell whether a vote is stored, or that the candidate won, which says the same."""
+    """Return whether a vote is stored, or the candidate's leadership, which implies the vote."""
     return _same(stored.voted, candidate) or stored.leader_id == candidate.id

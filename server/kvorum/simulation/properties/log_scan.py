@@ -1,7 +1,7 @@
-"""Reads the segments straight from a simulated disk: of running nodes as well as of stopped ones.
+"""The reader of segments straight from a simulated disk, of running and of stopped nodes.
 
-It shares nothing with the log's own code but the format of a batch header, so that it can bear
-witness against it. Only what changed since the last look is read again.
+It shares nothing with the log's own code but the format of a batch header, so that it can disprove
+that code. It reads only the changes since the last look.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SUFFIX = ".log"
 
 
 class ScannedBatch(NamedTuple):
-    """One batch of a log, and where its bytes end in its file."""
+    """One batch of a log, and the place of its bytes in its file."""
 
     base_offset: int
     last_offset: int
@@ -32,7 +32,7 @@ class ScannedBatch(NamedTuple):
 
 
 class _Segment:
-    """One .log file as far as it was read."""
+    """One .log file as far as it has been read."""
 
     __slots__ = ("base_offset", "bases", "batches", "file", "generation", "name", "position")
 
@@ -50,7 +50,7 @@ class _Segment:
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
 
     def read_on(self) -> int | None:
-        """Read what was appended; return the first offset that is new."""
+        """Read the appended bytes; return the first new offset."""
         content = self.file.content
         if len(content) - self.position < HEADER_SIZE:
             return None
@@ -99,7 +99,7 @@ class LogScan:
         self._segments: list[_Segment] = []
 
     def refresh(self) -> int | None:
-        """Look at what changed; return the lowest offset whose record may be another, or None."""
+        """Read the changes; return the lowest offset whose record may have changed, or None."""
         changed = self._take_names()
         for segment in self._segments:
             if segment.file.generation != segment.generation:
@@ -126,7 +126,7 @@ class LogScan:
             for name, file in sorted(names.items())
             if name.endswith(_SUFFIX)
         ]
-        # What goes at the front is retention; only what reaches behind the new start is a change.
+        # A removal at the front is retention; one that reaches behind the new start is a change.
         first = self._segments[0].base_offset if self._segments else 0
         gone = [one for one in before if one not in self._segments and one.end_offset > first]
         return min((max(one.base_offset, first) for one in gone), default=None)
@@ -152,7 +152,7 @@ class LogScan:
 
     @property
     def end_offset(self) -> int:
-        """One more than the last offset that can be read without a gap."""
+        """The offset behind the last record that can be read without a gap."""
         end = self.start_offset
         for segment in self._segments:
             if segment.base_offset != end:
@@ -164,7 +164,7 @@ class LogScan:
     def kept_end_offset(self) -> int:
         """The offset below which log or snapshots hold everything.
 
-        A log that makes way for a snapshot is gone for a moment before it begins anew.
+        A log that a snapshot replaces does not exist for a moment before it begins anew.
         """
         if self._segments or self._directory is None:
             return self.end_offset
@@ -206,7 +206,7 @@ class LogScan:
         return {segment.name: segment.position for segment in self._segments}
 
     def batches_behind(self, marks: Mapping[str, int]) -> Iterator[ScannedBatch]:
-        """Yield the batches that were appended since `marks`, whatever offset they now name."""
+        """Yield the batches appended since `marks`, whatever offsets they contain now."""
         for segment in self._segments:
             read_bytes = marks.get(segment.name, 0)
             yield from (batch for batch in segment.batches if batch.position >= read_bytes)
@@ -217,16 +217,11 @@ class LogScan:
         return found if found is not None and found.base_offset <= offset else None
 
     def bytes_of(self, batch: ScannedBatch) -> bytes:
-        """Return a batch's bytes as they are on the disk."""
+        """Return a batch's bytes on the disk."""
         for segment in self._segments:
             if segment.base_offset <= batch.base_offset < segment.end_offset:
                 return bytes(segment.file.content[batch.position : batch.end_position])
         return b""
-
-    @property
-    def has_unread_bytes(self) -> bool:
-        """Whether a file goes on behind its last sound batch."""
-        return any(one.position < len(one.file.content) for one in self._segments)
 
 
 def _lower(one: int | None, other: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""What the properties see of a node, and what they remember of it from event to event."""
+"""The properties' view of a node, and their memory of it from event to event."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kvorum.simulation.properties.log_scan import LogScan
 from kvorum.storage.errors import StorageError
 from kvorum.storage.flushed_offset import FlushedOffsetFile
 from kvorum.storage.log import MetadataLog
-from kvorum.storage.names import OffsetAndEpoch
 from kvorum.storage.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 class ObservedNode(Protocol):
@@ -29,12 +29,12 @@ class ObservedNode(Protocol):
 
     @property
     def directory_id(self) -> bytes:
-        """The id of its log directory, another one after its disk was replaced."""
+        """The id of its log directory; it changes when its disk is replaced."""
         ...
 
     @property
     def settings(self) -> RaftSettings:
-        """What its replica is configured with."""
+        """The configuration of its replica."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class ObservedNode(Protocol):
 
     @property
     def start_count(self) -> int:
-        """How many processes it has had."""
+        """The number of its processes so far."""
         ...
 
     @property
@@ -59,44 +59,45 @@ class ObservedNode(Protocol):
 
 
 class NodeMemory:
-    """What was seen of one directory of one node; a replaced disk gets a new one."""
+    """The properties' memory of one directory of one node; a replaced disk gets a new memory."""
 
     def __init__(self, node: ObservedNode) -> None:
         self.node = node
         self.key = ReplicaKey(node.node_id, node.directory_id)
         self.scan = LogScan(node.disk, node.settings.directory)
         self.role: Role | None = None
-        # The role whose leader was compared with what others say.
+        # The role whose leader was compared with the leader that other nodes know.
         self.leader_role: Role | None = None
         self.start_count = 0
-        # The highest that the node knew: in this process, and ever.
+        # The highest high watermark that the node knew: in this process, and ever.
         self.process_high_watermark: int | None = None
         self.high_watermark = 0
-        # How far the log must reach after the start that comes next.
+        # How far the log must reach after the next start.
         self.promise = 0
-        # How far the log was said to be durable, and how far it was compared with the others.
+        # The end of the log's durable part by the core, and of the part compared with other logs.
         self.durable_offset = 0
         self.verified_offset = 0
         self.start_offset = 0
         self.scanned_end = 0
-        # How far the files had been read when they were looked at last.
+        # How far the files had been read at the last look.
         self.marks: Mapping[str, int] = {}
         self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
         self.election = ElectionRecord(0)
-        # The disk refused something, so that the process may stop.
+        # The disk refused a call, so the process may stop.
         self.is_excused = False
         self._election_bytes: bytes | None = None
 
     @property
     def name(self) -> str:
-        """The node as messages name it."""
+        """The name of the node in messages."""
         return f"node {self.node.node_id}"
 
     def promised_offset(self) -> int:
         """Return how far a log must reach when it is opened, or be refused.
 
-        That is what was durable; but once a power cut has lost the last words about that, a flipped
-        bit in the last batch cannot be told from a batch that was never wholly written.
+        It must contain all durable records. But where a power cut has lost the last write of the
+        flushed offset, a flipped bit in the last batch looks like a batch that was never wholly
+        written.
         """
         if not self.is_log_damaged:
             return self.durable_offset
@@ -109,16 +110,16 @@ class NodeMemory:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether some file may not hold any more what was durable in it."""
+        """Whether some file may have lost durable bytes."""
         return bool(self.node.disk.damaged_kinds)
 
     @property
     def is_log_damaged(self) -> bool:
-        """Whether the log may not hold any more what was durable in it."""
+        """Whether the log may have lost durable bytes."""
         return FileKind.LOG in self.node.disk.damaged_kinds
 
     def read_election(self) -> ElectionRecord:
-        """Return what is stored durably of epoch and vote; the last known where it is damaged."""
+        """Return the durable election record; the last known one where the file is damaged."""
         data = self._durable_election_bytes()
         if data == self._election_bytes:
             return self.election

@@ -1,4 +1,4 @@
-"""Nodes that stop and start: P8, P20, P21, P27."""
+"""The stops and starts of nodes: P8, P20, P21, P27."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.catalogue import P8, P20, P21, P27
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
-from kvorum.storage.epochs import EpochStart
 from kvorum.storage.errors import StorageError
-from kvorum.storage.names import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
 class _Found(NamedTuple):
-    """What a directory holds when it is opened."""
+    """The contents of a directory when it is opened."""
 
     start_offset: int
     end_offset: int
@@ -30,9 +30,9 @@ class _Found(NamedTuple):
 
 
 class Restarts:
-    """Tries every start before it happens, on a copy of the disk, and looks at what is found.
+    """The checks of starts: each is tried first on a copy of the disk.
 
-    `random` is the properties' own, so that looking does not change what happens in the world.
+    `random` is the properties' own generator, so that a trial does not change the world.
     """
 
     def __init__(self, checks: Checks, random: Random) -> None:
@@ -42,7 +42,7 @@ class Restarts:
     def rehearse(self, memory: NodeMemory) -> None:
         """Open a copy of the disk twice, with a power cut in between: P8.
 
-        A disk that was damaged may be refused, but only by an error that says so: P21.
+        A damaged disk may be refused, but only by an error of the storage: P21.
         """
         disk = memory.node.disk.copy(self._random)
         try:
@@ -75,9 +75,9 @@ class Restarts:
         )
 
     def started(self, memory: NodeMemory) -> None:
-        """Demand that a node which has started still has what was durable: P21.
+        """Demand that a node which has started still has its durable records: P21.
 
-        Unless a snapshot has taken the place of the log.
+        A log that a snapshot has replaced is excepted.
         """
         core = memory.node.core
         if core is None:
@@ -91,13 +91,13 @@ class Restarts:
         self._checks.demand(P21, text, holds=core.role.epoch >= stored.epoch)
 
     def refused(self, memory: NodeMemory, error: Exception) -> None:
-        """Look at a start that failed: only a damaged or failing disk is a reason, and says so."""
+        """Check a failed start: only a damaged or failing disk excuses it, by a StorageError."""
         text = f"{memory.name} does not start: {error!r}"
         is_told = isinstance(error, StorageError)
         self._checks.demand(P21, text, holds=is_told and _is_excused(memory))
 
     def failed(self, memory: NodeMemory, error: Exception) -> None:
-        """Look at a replica that has stopped itself: its disk may do that, no message may."""
+        """Check a replica that has stopped itself: its disk may cause that, no message may."""
         text = f"{memory.name} has stopped: {error!r}"
         is_told = isinstance(error, StorageError)
         self._checks.demand(P20, text, holds=is_told and _is_excused(memory))

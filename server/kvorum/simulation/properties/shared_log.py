@@ -1,8 +1,8 @@
-"""The log as all nodes together have written it: P4, P5, P13, P24 and what is committed.
+"""The log that all nodes together have written: P4, P5, P13, P24, and its committed part.
 
-Every batch that any disk ever held is known by its base offset and epoch. Where two disks hold a
-batch of the same base and epoch, it must be the same batch with the same one before it; so by
-induction the logs agree on everything before it.
+Every batch that any disk has ever held is known by its base offset and epoch. Where two disks hold
+a batch with the same base offset and epoch, it must be the same batch, and the batches before it
+must be the same too. By induction the logs then agree on everything before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kvorum.simulation.properties.node_facts import NodeMemory
 
 
 class _Known(NamedTuple):
-    """A batch that some disk held; `before` is base and epoch of the batch before it."""
+    """A batch that some disk held; `before` is base offset and epoch of the batch before it."""
 
     last_offset: int
     crc: int
@@ -35,7 +35,7 @@ class CommittedBatch(NamedTuple):
 
 
 class SharedLog:
-    """What was ever written, and what of it is committed."""
+    """All batches that were ever written, and the committed ones."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
@@ -43,7 +43,7 @@ class SharedLog:
         self._epoch_bases: dict[int, int] = {}
         self.committed: list[CommittedBatch] = []
         self._committed_bases: list[int] = []
-        # The epoch of who was first known to have it committed; it never falls along the log.
+        # The epoch of the first node known to have it committed; it never falls along the log.
         self._committed_in: list[int] = []
 
     @property
@@ -52,12 +52,12 @@ class SharedLog:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def is_known(self, *, base_offset: int, epoch: int, last_offset: int, crc: int) -> bool:
-        """Tell whether exactly this batch was on some disk."""
+        """Return whether exactly this batch was on some disk."""
         known = self._known.get((base_offset, epoch))
         return known is not None and known[:2] == (last_offset, crc)
 
     def take_in(self, memory: NodeMemory, changed_from: int) -> None:
-        """Look at the batches of a node's log from an offset on: P4 and P13."""
+        """Check the batches of a node's log from an offset on: P4 and P13."""
         memory.verified_offset = min(memory.verified_offset, changed_from)
         scan = memory.scan
         before = scan.batch_holding(changed_from - 1) if changed_from > scan.start_offset else None
@@ -68,9 +68,9 @@ class SharedLog:
         self._checks.held(P4, P13)
 
     def learn(self, memory: NodeMemory, marks: Mapping[str, int]) -> None:
-        """Take in what a node with a damaged log has appended behind `marks` of its files.
+        """Note the batches that a node with a damaged log has appended behind `marks`.
 
-        Where a batch lies tells that, and not its offset, which may have rotted.
+        A new batch is recognized by its position in its file: its offset may be damaged.
         """
         for batch in memory.scan.batches_behind(marks):
             known = _Known(batch.last_offset, batch.crc, None)
@@ -105,7 +105,7 @@ class SharedLog:
                 self._checks.demand(P4, text, holds=False)
 
     def commit(self, memory: NodeMemory, high_watermark: int) -> None:
-        """Take what a node knows to be committed, and compare it with what others knew: P24."""
+        """Note a node's committed batches, and compare them with those of other nodes: P24."""
         if high_watermark > self.committed_end:
             self._extend(memory, high_watermark)
         self._verify(memory, min(high_watermark, self.committed_end))
@@ -122,7 +122,7 @@ class SharedLog:
             self._committed_in.append(max(epoch, known))
 
     def _verify(self, memory: NodeMemory, end: int) -> None:
-        """Compare a node's log with what is committed, from where that was done last."""
+        """Compare a node's log with the committed batches, from the last compared offset on."""
         start = max(memory.verified_offset, memory.scan.start_offset)
         index = bisect_left(self._committed_bases, start)
         for batch in memory.scan.batches_from(start):
@@ -141,7 +141,7 @@ class SharedLog:
     def check_leader(self, memory: NodeMemory) -> None:
         """Demand that a new leader's log holds everything committed in epochs before its own: P5.
 
-        One whose votes arrive late may begin to lead when a later epoch commits already.
+        A leader whose votes arrive late may begin to lead when a later epoch already commits.
         """
         core = memory.node.core
         epoch = 0 if core is None else core.role.epoch
@@ -158,7 +158,7 @@ class SharedLog:
         self._checks.demand(P5, text, holds=found is not None and found[:4] == last)
 
     def is_boundary(self, offset: int) -> bool:
-        """Tell whether a committed batch ends right before `offset`."""
+        """Return whether a committed batch ends right before `offset`."""
         index = bisect_left(self._committed_bases, offset) - 1
         return offset == 0 or (index >= 0 and self.committed[index].last_offset == offset - 1)
 

@@ -1,4 +1,4 @@
-"""Snapshots as they lie on the disks: P9."""
+"""The snapshots on the disks: P9."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.node.raft.control_records import quorum_controls
-from kvorum.raft.basics import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.properties.catalogue import P9
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.storage.errors import StorageError
-from kvorum.storage.names import OffsetAndEpoch, snapshot_name
+from kvorum.storage.names import snapshot_name
 from kvorum.storage.snapshot_reader import read_snapshot_batches
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import read_batches
 
 
 class SnapshotContent(NamedTuple):
-    """What a snapshot says: voters, kraft.version, and a checksum of its records."""
+    """The content of a snapshot: voters, kraft.version, and a checksum of its records."""
 
     end_offset: int
     voters: VoterSet | None
@@ -44,17 +44,18 @@ class _FileBytes(NamedTuple):
 
 
 class SnapshotFacts:
-    """Every snapshot that any node ever had."""
+    """All snapshots that any node has ever had."""
 
     def __init__(self, checks: Checks, shared: SharedLog) -> None:
         self._checks = checks
         self._shared = shared
         self._contents: dict[OffsetAndEpoch, SnapshotContent] = {}
-        # Made where the log is damaged: others may get them before what they hold is known here.
+        # Snapshots made from a damaged log: other nodes may get them before their contents are
+        # known to be committed.
         self._unwitnessed: set[OffsetAndEpoch] = set()
 
     def check(self, memory: NodeMemory) -> bool:
-        """Look at the node's snapshots if they are others than before; tell whether they are."""
+        """Check the node's snapshots if they have changed; return whether they have."""
         log = memory.node.log
         if log is None:
             return False
@@ -67,7 +68,7 @@ class SnapshotFacts:
         return True
 
     def check_cover(self, memory: NodeMemory) -> None:
-        """Demand that what the log has given up is in a snapshot, where it starts anew."""
+        """Demand that a snapshot covers the part that the log has removed from its start."""
         log = memory.node.log
         if log is None or log.start_offset == memory.start_offset:
             return
@@ -81,13 +82,13 @@ class SnapshotFacts:
 
     def _check_one(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> None:
         offset, epoch = snapshot_id.offset, snapshot_id.epoch
-        if (offset, epoch) == BOOTSTRAP_SNAPSHOT_ID:
+        if snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
             self._read(memory, snapshot_id)
             return
         committed = self._shared.committed_end
         told = f"{memory.name}'s snapshot {offset}-{epoch}"
         if memory.is_log_damaged:
-            # What such a node has committed cannot be seen from outside.
+            # The committed records of such a node cannot be checked from outside.
             self._unwitnessed.add(snapshot_id)
             return
         if offset > committed and snapshot_id in self._unwitnessed:
@@ -117,21 +118,20 @@ class SnapshotFacts:
             return None
 
     def controls_of_latest(self, memory: NodeMemory) -> SnapshotContent | None:
-        """Return what the latest snapshot says that the node's core knows; None where it has none.
+        """Return the content of the latest snapshot that the node's core knows, if there is one.
 
-        One that was fetched lies on the disk before the core is told.
+        A fetched snapshot is on the disk before the core knows of it.
         """
         core = memory.node.core
         known_latest = None if core is None else core.log.latest_snapshot
         if known_latest is None:
             return None
-        latest = OffsetAndEpoch(*known_latest)
-        known = self._contents.get(latest)
-        return known if known is not None else self._read(memory, latest)
+        known = self._contents.get(known_latest)
+        return known if known is not None else self._read(memory, known_latest)
 
 
 def read_content(memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
-    """Read a node's snapshot from its disk. Raises StorageError, WireError."""
+    """Read a node's snapshot from its disk; raise StorageError or WireError."""
     path = memory.node.settings.directory / snapshot_name(snapshot_id)
     file = memory.node.disk.directory_at(path.parent).names[path.name]
     voters: VoterSet | None = None

@@ -1,10 +1,10 @@
-"""What must happen in time even while things go wrong: L4, L6, L7."""
+"""The properties with a time limit that hold even while faults strike: L4, L6, L7."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from kvorum.node.raft.inbound import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
@@ -26,11 +26,11 @@ _Place: TypeAlias = tuple[int, int, int]
 
 
 class Timeliness:
-    """When each node was last heard, turned, and asked."""
+    """The times of each node's fetches, turns and requests to change voters."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        # By leader, process and epoch: when which voter last fetched, and since when it leads.
+        # By leader, process and epoch: the last fetch of each voter, and the begin of leadership.
         self._fetches: dict[_Place, dict[int, float]] = {}
         self._leading_since: dict[_Place, float] = {}
         self._voters: dict[_Place, VoterSet] = {}
@@ -38,7 +38,7 @@ class Timeliness:
         self._turns: dict[int, tuple[float, int]] = {}
 
     def request_arrives(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
-        """Note a fetch of a voter, or a wish to change voters."""
+        """Note a fetch of a voter, or a request to change voters."""
         node_id = memory.node.node_id
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
             self._changes[id(request)] = (node_id, now_ms, type(request).__name__)
@@ -48,14 +48,14 @@ class Timeliness:
             if isinstance(asked, core.FetchRequest | core.FetchSnapshotRequest):
                 replica = asked.replica
             elif isinstance(asked, core.UpdateRaftVoterRequest):
-                # Who tells about itself is there, as in a real quorum.
+                # A voter that reports itself counts as heard, as in a real quorum.
                 replica = asked.voter
             if replica is not None and memory.node.core is not None:
                 place = (node_id, memory.node.start_count, memory.node.core.role.epoch)
                 self._fetches.setdefault(place, {})[replica.id] = now_ms
 
     def response_leaves(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
-        """Demand that a wish to change voters was answered in time: L7."""
+        """Demand that a request to change voters is answered in time: L7."""
         asked = self._changes.pop(id(request), None)
         if asked is None:
             return
@@ -67,18 +67,18 @@ class Timeliness:
         self._checks.demand(L7, text, holds=waited_ms <= limit_ms)
 
     def node_is_back(self, memory: NodeMemory, now_ms: float) -> None:
-        """Begin to measure anew for a node that was paused: it could do nothing meanwhile."""
+        """Begin to measure anew for a node that was paused and could do nothing meanwhile."""
         node_id = memory.node.node_id
         for place in [place for place in self._leading_since if place[0] == node_id]:
             self._leading_since[place] = now_ms
 
     def node_is_gone(self, memory: NodeMemory) -> None:
-        """Expect no answers in time any more from a process that has ended, or is paused."""
+        """Expect no timely answers from a process that has ended or is paused."""
         node_id = memory.node.node_id
         self._changes = {key: asked for key, asked in self._changes.items() if asked[0] != node_id}
 
     def check(self, memory: NodeMemory, role: Role, now_ms: float) -> None:
-        """Look at a node after one of its turns."""
+        """Check a node after one of its turns."""
         node_id = memory.node.node_id
         at_ms, count = self._turns.get(node_id, (now_ms, 0))
         count = count + 1 if at_ms == now_ms else 0
@@ -89,20 +89,20 @@ class Timeliness:
             self._check_leader(memory, role, now_ms)
 
     def _check_leader(self, memory: NodeMemory, role: Leader, now_ms: float) -> None:
-        """Demand that a majority, with the leader where it is a voter, fetched lately: L4."""
+        """Demand recent fetches of a majority, which includes a leader that is a voter: L4."""
         node = memory.node
         if node.core is None:
             return
         place = (node.node_id, node.start_count, role.epoch)
         voters = node.core.history.voters
         if self._voters.get(place) != voters:
-            # Whom it has to hear from is another matter now.
+            # The time begins anew with another voter set.
             self._voters[place], self._leading_since[place] = voters, now_ms
         since = self._leading_since.setdefault(place, now_ms)
         limit_ms = 1.5 * node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
         if voters.majority > 2:
-            # The time begins anew when enough voters have fetched; the first of these may have
-            # done so at the beginning of the time before.
+            # The time begins anew when enough voters have fetched; the first of them may have
+            # fetched at the beginning of the period before.
             limit_ms *= 2
         if now_ms - since <= limit_ms:
             return

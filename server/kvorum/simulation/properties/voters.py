@@ -1,4 +1,4 @@
-"""Voter sets as the logs hold them: P11, P12, P14."""
+"""The voter sets in the logs: P11, P12, P14."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kvorum.wire.records import read_batches
 
 
 class _Controls:
-    """The control batches of one log that say something of voters, by base offset."""
+    """The voter sets and kraft.versions in the control batches of one log, by offset."""
 
     def __init__(self) -> None:
         self.voters: list[tuple[int, VoterSet]] = []
@@ -28,7 +28,7 @@ class _Controls:
         self.versions = [one for one in self.versions if one[0] < offset]
 
     def read(self, scan: LogScan, batches: Iterator[ScannedBatch]) -> bool:
-        """Read on; tell whether anything about voters was found."""
+        """Read more batches; return whether they contain voters or a kraft.version."""
         found = False
         for batch in batches:
             if not batch.is_control:
@@ -42,7 +42,7 @@ class _Controls:
 
 
 class Voters:
-    """Who could vote, when, and who wanted that."""
+    """The voter sets of all logs, the committed ones, and the requests to add voters."""
 
     def __init__(self, checks: Checks, snapshots: SnapshotFacts) -> None:
         self._checks = checks
@@ -54,11 +54,11 @@ class Voters:
         self._asked_for: set[ReplicaKey] = set()
 
     def forget_log(self, memory: NodeMemory) -> None:
-        """Note that a node's log is another one."""
+        """Forget a node's log, which has been replaced."""
         self._controls.pop(id(memory), None)
 
     def asked_to_add(self, key: ReplicaKey) -> None:
-        """Note that an operator wants a node to be a voter."""
+        """Note that an operator asks to add a node as a voter."""
         self._asked_for.add(key)
 
     def take_in(self, memory: NodeMemory, changed_from: int) -> None:
@@ -89,10 +89,12 @@ class Voters:
             self._check_steps(memory, controls, first=first, base=recorded)
 
     def may_stand(self, memory: NodeMemory) -> bool:
-        """Tell whether a node may stand for election, going by its log.
+        """Return whether a node may stand for election, by its log.
 
-        It has to be in its latest set of voters, or in the one before as long as the latest is not
-        known to be committed: who has removed itself may have to finish that.
+        The node must be in the latest voter set of its log, or in the previous one as long as the
+        latest is not known to be committed: a leader that has removed itself may have to finish its
+        removal. The previous set must contain the node's directory id: by its id alone, a new disk
+        would pass for the lost one.
         """
         core = memory.node.core
         if core is None:
@@ -107,12 +109,12 @@ class Voters:
             return False
         recorded = None if base is None else base.voters
         before = sets[-2][1] if len(sets) > 1 else recorded or core.history.static
-        return before.is_voter(memory.key)
+        return before.names(memory.key)
 
     def _check_steps(
         self, memory: NodeMemory, controls: _Controls, *, first: int, base: VoterSet | None
     ) -> None:
-        """Demand single steps, and that at most one of them is not committed."""
+        """Demand changes in single steps, of which at most one is not committed."""
         committed = self._committed_end
         pending, before = 0, base
         for offset, voters in controls.voters:
@@ -128,7 +130,7 @@ class Voters:
         self._checks.demand(P11, text, holds=pending <= 1)
 
     def commit(self, memory: NodeMemory, committed_end: int) -> None:
-        """Take in what is committed, in the order of the log: P14."""
+        """Note the committed voter sets, in the order of the log: P14."""
         if committed_end <= self._committed_end:
             return
         controls = self._controls.setdefault(id(memory), _Controls())
@@ -154,11 +156,6 @@ class Voters:
         """Return the committed voter set in force right before an offset, as far as is known."""
         known = [at for at in self._committed if at < offset]
         return self._committed[max(known)] if known else None
-
-    @property
-    def committed_voters(self) -> VoterSet | None:
-        """The last voter set known to be committed in the log."""
-        return self._committed[max(self._committed)] if self._committed else None
 
 
 def _keys(voters: VoterSet) -> frozenset[ReplicaKey]:

@@ -1,17 +1,17 @@
-"""All safety properties behind the few hooks that a world calls."""
+"""The hooks that a world calls, and the properties that they check."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
 
-from kvorum.node.raft.inbound import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import RaftListener
 from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest as CoreVoteRequest
 from kvorum.raft.roles import Role, RoleName
-from kvorum.simulation.disk_faults import DiskFault
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.answers import Answers
 from kvorum.simulation.properties.callbacks import AppliedRecords, MonitoredListener
 from kvorum.simulation.properties.catalogue import P19
@@ -33,7 +33,7 @@ _Fingerprint = tuple[object, ...]
 
 
 class Properties:
-    """Watches a world; whichever hook finds a broken property raises PropertyViolatedError."""
+    """All properties of a world; a hook that finds a broken one raises PropertyViolatedError."""
 
     def __init__(self, random: Random, *, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
@@ -55,14 +55,14 @@ class Properties:
         self._pre_votes: dict[int, tuple[CoreVoteRequest, ElectionRecord]] = {}
 
     def memory_of(self, node: ObservedNode) -> NodeMemory:
-        """Return what is remembered of a node."""
+        """Return the memory of a node."""
         memory = self._memories.get(node.node_id)
         if memory is None:
             memory = self._memories[node.node_id] = NodeMemory(node)
         return memory
 
     def listener_for(self, node: ObservedNode, inner: RaftListener) -> RaftListener:
-        """Return the listener to hand to a node's replica, which passes all on to `inner`."""
+        """Return the listener for a node's replica; it passes every call on to `inner`."""
         return MonitoredListener(
             self.memory_of(node),
             inner,
@@ -72,7 +72,7 @@ class Properties:
         )
 
     def _state_machine_told(self, memory: NodeMemory, offset: int) -> None:
-        """Demand that what a state machine is told of is committed: P7.
+        """Demand that a state machine gets committed records only: P7.
 
         The node may have had that high watermark for a part of one event only.
         """
@@ -83,7 +83,7 @@ class Properties:
             self.voters.commit(memory, self.shared.committed_end)
 
     def node_starts(self, node: ObservedNode) -> None:
-        """Look at the disk of a node that is about to start; no process runs."""
+        """Check the disk of a node that is about to start; no process runs."""
         memory = self.memory_of(node)
         self._look_at_log(memory)
         memory.promise = memory.promised_offset()
@@ -92,7 +92,7 @@ class Properties:
         self._restarts.rehearse(memory)
 
     def node_started(self, node: ObservedNode) -> None:
-        """Look at a node that has just started."""
+        """Check a node that has just started."""
         memory = self.memory_of(node)
         memory.role = memory.leader_role = None
         memory.is_excused = False
@@ -103,27 +103,27 @@ class Properties:
         self.after_event(node)
 
     def node_refused_to_start(self, node: ObservedNode, error: Exception) -> None:
-        """Look at a start that failed."""
+        """Check a failed start."""
         self._restarts.refused(self.memory_of(node), error)
 
     def node_failed(self, node: ObservedNode, error: Exception) -> None:
-        """Look at a replica that stopped itself."""
+        """Check a replica that has stopped itself."""
         self._restarts.failed(self.memory_of(node), error)
 
     def node_crashes(self, node: ObservedNode) -> None:
-        """Look at a process that is about to be gone, while its core can still be asked."""
+        """Note the state of a process that is about to end, while its core can be read."""
         memory = self.memory_of(node)
         if node.core is not None:
-            # A truncation may have got no further than the core.
+            # A truncation may have reached the core only, and not the disk.
             memory.durable_offset = min(memory.durable_offset, node.core.log.durable_end_offset)
-        # Committed is also what a leader itself has not stored yet, but a majority of others has.
+        # A record that a majority stored is committed, even where the leader has not stored it.
         memory.high_watermark = min(memory.high_watermark, memory.durable_offset)
         memory.role = None
         self._pre_votes.pop(node.node_id, None)
         self.timeliness.node_is_gone(memory)
 
     def node_paused(self, node: ObservedNode) -> None:
-        """Note that a process is paused: what it was asked need not be answered in time."""
+        """Note that a process is paused: it need not answer in time."""
         self.timeliness.node_is_gone(self.memory_of(node))
 
     def node_resumed(self, node: ObservedNode) -> None:
@@ -131,32 +131,32 @@ class Properties:
         self.timeliness.node_is_back(self.memory_of(node), self._now_ms())
 
     def node_wiped(self, node: ObservedNode) -> None:
-        """Forget a disk that was replaced; one that keeps its directory id has no votes either."""
+        """Forget a replaced disk, and its votes even where the new one keeps the directory id."""
         old = self._memories.pop(node.node_id, None)
         if old is not None:
             self.watermarks.disk_lost(old)
             self.voters.forget_log(old)
             self.elections.forget_directory(ReplicaKey(node.node_id, node.directory_id))
 
-    def disk_fault(self, node: ObservedNode, fault: DiskFault) -> None:
-        """Note a fault that the node's disk has told of."""
+    def disk_fault(self, node: ObservedNode, fault: FaultKind) -> None:
+        """Note a fault of the node's disk."""
         memory = self.memory_of(node)
-        if fault in {DiskFault.REFUSED_WRITE, DiskFault.FAILED_SYNC}:
+        if fault in {FaultKind.REFUSED_WRITE, FaultKind.FAILED_SYNC}:
             memory.is_excused = True
 
     def operator_asked_to_add(self, node_id: int, directory_id: bytes) -> None:
-        """Note that somebody wants a node to be a voter."""
+        """Note a request to add a node as a voter."""
         self.voters.asked_to_add(ReplicaKey(node_id, directory_id))
 
     def request_sent(self, node: ObservedNode, request: Message, version: int) -> None:
-        """Look at a request that leaves a node."""
+        """Check a request that leaves a node."""
         del version
         memory = self.memory_of(node)
         self._look_at_log(memory)
         self._answers.leaving_request(memory, request)
 
     def request_arrives(self, node: ObservedNode, request: Message, version: int) -> None:
-        """Look at a node right before it is given a request."""
+        """Note the state of a node right before it gets a request."""
         del version
         self.timeliness.request_arrives(self.memory_of(node), request, self._now_ms())
         if not isinstance(request, VoteRequest) or node.core is None:
@@ -168,7 +168,7 @@ class Properties:
     def response_leaves(
         self, node: ObservedNode, request: Message, version: int, response: Message
     ) -> None:
-        """Look at an answer that leaves a node."""
+        """Check a response that leaves a node."""
         del version
         memory = self.memory_of(node)
         self._look_at_log(memory)
@@ -176,20 +176,20 @@ class Properties:
         self.timeliness.response_leaves(memory, request, self._now_ms())
 
     def before_thread_piece(self, node: ObservedNode) -> _Fingerprint:
-        """Return what the core is before work is done off the event loop."""
+        """Return the state of the core before work off the event loop."""
         core = node.core
         if core is None:
             return ()
         return (core.role, core.high_watermark, core.log.end, core.log.durable_end_offset)
 
     def after_thread_piece(self, node: ObservedNode, before: _Fingerprint) -> None:
-        """Demand that the work has left the core as it was: P19."""
+        """Demand that the work has not changed the core: P19."""
         after = self.before_thread_piece(node)
         text = f"work in a thread made {after} of {before} on node {node.node_id}"
         self.checks.demand(P19, text, holds=after == before or () in {after, before})
 
     def after_event(self, node: ObservedNode) -> None:
-        """Look at a node to which something has happened."""
+        """Check a node after one of its events."""
         memory = self.memory_of(node)
         pre_vote = self._pre_votes.pop(node.node_id, None)
         if pre_vote is not None:
@@ -203,7 +203,7 @@ class Properties:
         is_new_role = role is not memory.role
         self.elections.check_leader(memory, role)
         if is_new_role:
-            # What a damaged disk says cannot be read here as far as its node has read it before.
+            # The node may have read more of a damaged disk, earlier, than can be read here.
             is_readable = not memory.is_damaged
             may_stand = self.voters.may_stand(memory) if is_readable else core.may_stand
             self.elections.check_role(memory, role, may_stand=may_stand)
@@ -224,7 +224,7 @@ class Properties:
         memory.role = role
 
     def _look_at_log(self, memory: NodeMemory) -> bool:
-        """Take in what changed in a node's files; tell whether anything did."""
+        """Read the changes in a node's files; return whether there are any."""
         changed_from = memory.scan.refresh()
         if changed_from is None:
             return False
@@ -250,6 +250,6 @@ class Properties:
             self.voters.check(memory, role)
 
     def _is_log_settled(self, memory: NodeMemory) -> bool:
-        """Whether the files hold what the core thinks they do; effects may still be queued."""
+        """Return whether the files match the core's view; effects may still be queued."""
         core = memory.node.core
         return core is not None and core.log.end_offset == memory.scan.end_offset

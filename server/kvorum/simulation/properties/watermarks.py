@@ -1,4 +1,4 @@
-"""What is durable, committed and shown: P6, P7, P10, P26, P27."""
+"""The durable, committed and visible ends of the logs: P6, P7, P10, P26, P27."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from kvorum.simulation.properties.node_facts import NodeMemory
 
 
 class Watermarks:
-    """How far everybody is."""
+    """The high watermarks of all nodes, and the durable ends of lost disks."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        # The highest one that a leader had, and in which epoch.
+        # The highest high watermark that a leader had, and in which epoch.
         self._leader_high_watermark = 0
         self._leader_epoch = 0
-        # How far disks had it durably that were lost since: leaders have been told, and count it.
+        # The durable ends of disks that are lost since: leaders know of them, and count them.
         self._lost: dict[ReplicaKey, int] = {}
 
     def disk_lost(self, memory: NodeMemory) -> None:
-        """Note that a disk is gone for good, with what its node had told of."""
+        """Note that a disk is lost, with the durable end that its node had reported."""
         before = self._lost.get(memory.key, 0)
         self._lost[memory.key] = max(before, memory.durable_offset)
 
     def check_durable(self, memory: NodeMemory) -> None:
-        """Demand that what the node takes for durable would survive: a part of P6."""
+        """Demand that records which the node takes for durable would survive: a part of P6."""
         core, scan = memory.node.core, memory.scan
         if core is None:
             return
@@ -45,7 +45,7 @@ class Watermarks:
     def check_high_watermark(
         self, memory: NodeMemory, role: Role, everyone: Iterable[NodeMemory]
     ) -> bool:
-        """Look at the node's high watermark; tell whether it moved."""
+        """Check the node's high watermark; return whether it moved."""
         core = memory.node.core
         current = None if core is None else core.high_watermark
         if core is None or current is None:
@@ -82,19 +82,19 @@ class Watermarks:
         high_watermark: int,
         everyone: Iterable[NodeMemory],
     ) -> None:
-        """Demand that a majority of the voters would still have it after losing power: P6."""
+        """Demand that a majority of the voters would have the records after a power cut: P6."""
         who = self._durable_on(voters, high_watermark, everyone)
         text = f"{memory.name} commits {high_watermark} for {voters.ids}, durable on {who}"
         self._checks.demand(P6, text, holds=len(who) >= voters.majority)
 
     def check_told(self, memory: NodeMemory, offset: int, everyone: Iterable[NodeMemory]) -> None:
-        """Demand that a state machine is told of committed records only: P7."""
+        """Demand that a state machine gets committed records only: P7."""
         core = memory.node.core
         if core is None:
             return
         known = max(memory.high_watermark, core.high_watermark or 0)
         if offset > known:
-            # A leader that has given way since it has committed that does not show it any more.
+            # A leader that committed these records and has resigned since shows no high watermark.
             self.check_durable(memory)
             voters = core.history.voters
             who = self._durable_on(voters, offset, everyone)
@@ -104,7 +104,7 @@ class Watermarks:
         memory.high_watermark = max(memory.high_watermark, offset)
 
     def check_end(self, memory: NodeMemory) -> None:
-        """Demand that the log still reaches what its node knew to be committed: P27."""
+        """Demand that the log still reaches its node's highest high watermark: P27."""
         if memory.is_log_damaged:
             return
         end = memory.scan.kept_end_offset
@@ -112,7 +112,7 @@ class Watermarks:
         self._checks.demand(P27, text, holds=end >= memory.high_watermark)
 
     def check_epochs(self, memory: NodeMemory, role: Role) -> None:
-        """Demand that nothing stored is of a later epoch than the node's: P10."""
+        """Demand that no stored batch has a later epoch than the node: P10."""
         log = memory.node.log
         latest = None if log is None else log.latest_epoch
         if latest is None:
@@ -123,7 +123,7 @@ class Watermarks:
     def _durable_on(
         self, voters: VoterSet, offset: int, everyone: Iterable[NodeMemory]
     ) -> list[int]:
-        """Return which voters would still have everything below an offset after losing power."""
+        """Return the voters that would have everything below an offset after a power cut."""
         live = {memory.key for memory in everyone if memory.durable_offset >= offset}
         lost = {key for key, durable_offset in self._lost.items() if durable_offset >= offset}
         return sorted({key.id for key in live | lost if voters.is_voter(key)})

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.broker.partition_leader.isr_state import IsrProposal
 from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer
-from kvorum.broker.partition_leader.replica_progress import FollowerFetch
+from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.partition import PartitionRegistration
 
 TOPIC_ID = b"t" * 16

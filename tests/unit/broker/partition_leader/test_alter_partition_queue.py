@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kvorum.broker.partition_leader.alter_partition_queue import AlterPartitionQueue
-from kvorum.broker.partition_leader.isr_state import IsrProposal
+from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused
+from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -26,7 +26,7 @@ def proposal(topic_id: bytes = ONE, index: int = 0) -> IsrProposal:
     )
 
 
-def sent(queue: AlterPartitionQueue, now_ms: float = 0) -> AlterPartitionRequest:
+def sent(queue: AlterPartitionManager, now_ms: float = 0) -> AlterPartitionRequest:
     request = queue.due(now_ms, broker_epoch=11)
     assert request is not None
     return request
@@ -54,7 +54,7 @@ def answer(*partitions: tuple[IsrProposal, ErrorCode]) -> AlterPartitionResponse
 
 
 def test_all_that_waits_goes_in_one_request() -> None:
-    queue = AlterPartitionQueue(1)
+    queue = AlterPartitionManager(1)
     assert queue.next_due_ms() is None
     for topic_id, index in ((TWO, 0), (ONE, 1), (ONE, 0)):
         assert queue.submit(proposal(topic_id, index))
@@ -74,11 +74,10 @@ def test_all_that_waits_goes_in_one_request() -> None:
 
 
 def test_the_next_request_waits_for_the_answer() -> None:
-    queue, first, second = AlterPartitionQueue(1), proposal(), proposal(TWO)
+    queue, first, second = AlterPartitionManager(1), proposal(), proposal(TWO)
     queue.submit(first)
     sent(queue)
     queue.submit(second)
-    assert queue.is_in_flight
     assert queue.due(99_999, broker_epoch=11) is None
     assert queue.next_due_ms() is None
     answered = queue.on_response(answer((first, ErrorCode.NONE)), 5)
@@ -90,7 +89,7 @@ def test_the_next_request_waits_for_the_answer() -> None:
 
 
 def test_a_partition_waits_once() -> None:
-    queue = AlterPartitionQueue(1)
+    queue = AlterPartitionManager(1)
     assert queue.submit(proposal())
     assert not queue.submit(proposal())
     sent(queue)
@@ -98,7 +97,7 @@ def test_a_partition_waits_once() -> None:
 
 
 def test_an_error_of_one_partition_is_its_own() -> None:
-    queue, first, second = AlterPartitionQueue(1), proposal(), proposal(TWO)
+    queue, first, second = AlterPartitionManager(1), proposal(), proposal(TWO)
     queue.submit(first)
     queue.submit(second)
     sent(queue)
@@ -110,7 +109,7 @@ def test_an_error_of_one_partition_is_its_own() -> None:
 
 
 def test_a_refusal_of_everything_is_tried_again_with_the_epoch_of_then() -> None:
-    queue = AlterPartitionQueue(1)
+    queue = AlterPartitionManager(1)
     queue.submit(proposal())
     sent(queue)
     refusal = AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
@@ -125,7 +124,7 @@ def test_a_refusal_of_everything_is_tried_again_with_the_epoch_of_then() -> None
 
 
 def test_a_broken_connection_repeats_the_very_request() -> None:
-    queue = AlterPartitionQueue(1)
+    queue = AlterPartitionManager(1)
     queue.submit(proposal())
     request = sent(queue)
     queue.submit(proposal(TWO))
@@ -136,7 +135,7 @@ def test_a_broken_connection_repeats_the_very_request() -> None:
 
 
 def test_a_partition_that_is_not_answered_is_asked_for_again() -> None:
-    queue, first, second = AlterPartitionQueue(1), proposal(), proposal(TWO)
+    queue, first, second = AlterPartitionManager(1), proposal(), proposal(TWO)
     queue.submit(first)
     queue.submit(second)
     sent(queue)
@@ -145,7 +144,7 @@ def test_a_partition_that_is_not_answered_is_asked_for_again() -> None:
 
 
 def test_an_unknown_recovery_state_or_code_is_an_error_of_the_server() -> None:
-    queue, first = AlterPartitionQueue(1), proposal()
+    queue, first = AlterPartitionManager(1), proposal()
     for change in ({"leader_recovery_state": 7}, {"error_code": 9_999}):
         queue.submit(first)
         sent(queue)
@@ -157,4 +156,4 @@ def test_an_unknown_recovery_state_or_code_is_an_error_of_the_server() -> None:
 
 
 def test_an_answer_to_nothing_is_nothing() -> None:
-    assert AlterPartitionQueue(1).on_response(answer((proposal(), ErrorCode.NONE)), 0) == []
+    assert AlterPartitionManager(1).on_response(answer((proposal(), ErrorCode.NONE)), 0) == []

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.broker.partition_leader.leading import PARTITION, Leading, accepted
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.isr_state import CommittedIsr, IsrProposal
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused
+from kvorum.broker.partition_leader.partition_state import CommittedPartitionState, IsrProposal
 from kvorum.wire.error_codes import ErrorCode
 
 
@@ -150,7 +150,7 @@ def test_who_may_not_join(leading: Leading, state: str) -> None:
         assert leading.fetch(4, 10) is None
         return
     assert leading.fetch(3, 10, **changes) is None
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2}))
 
 
 def test_fetches_that_are_refused(leading: Leading) -> None:
@@ -172,21 +172,21 @@ def test_fetches_that_are_refused(leading: Leading) -> None:
 def test_an_accepted_change_is_committed(leading: Leading) -> None:
     proposal = expansion(leading)
     assert leading.answer(proposal, accepted(proposal)) is None
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2, 3}))
     assert leading.leader.partition_epoch == 8
 
 
 def test_a_change_that_changes_nothing_is_over_too(leading: Leading) -> None:
     proposal = expansion(leading)
     leading.answer(proposal, accepted(proposal, epochs_ahead=0))
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2, 3}))
 
 
 @pytest.mark.parametrize("code", ["INELIGIBLE_REPLICA", "OPERATION_NOT_ATTEMPTED"])
 def test_a_change_that_was_certainly_not_made_is_taken_back(leading: Leading, code: str) -> None:
     proposal = expansion(leading)
     assert leading.answer(proposal, Refused(ErrorCode[code])) is None
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2}))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_change_of_which_nobody_knows_waits_for_the_log(leading: Leading, code
     assert leading.answer(proposal, Refused(ErrorCode[code])) is None
     assert leading.leader.state is pending
     leading.lead(leading.partition._replace(isr=(1, 2, 3), partition_epoch=8))
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2, 3}))
 
 
 @pytest.mark.parametrize("code", ["NOT_CONTROLLER", "UNKNOWN_SERVER_ERROR", "REQUEST_TIMED_OUT"])
@@ -220,7 +220,7 @@ def test_an_answer_that_comes_too_late_counts_for_nothing(leading: Leading) -> N
     leading.lead(leading.partition._replace(leader_epoch=6, partition_epoch=8))
     assert leading.answer(proposal, accepted(proposal)) is None
     assert leading.answer(proposal, Refused(ErrorCode.NOT_CONTROLLER)) is None
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2}))
 
 
 @pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(4, 9), (6, 9), (5, 6)])
@@ -240,7 +240,7 @@ def test_old_metadata_is_not_followed(leading: Leading) -> None:
     proposal = expansion(leading)
     leading.answer(proposal, accepted(proposal))
     assert not leading.lead(leading.partition._replace(isr=(1,)))
-    assert leading.leader.state == CommittedIsr(frozenset({1, 2, 3}))
+    assert leading.leader.state == CommittedPartitionState(frozenset({1, 2, 3}))
 
 
 def test_news_of_what_the_answer_said_leave_the_next_change_under_way(leading: Leading) -> None:

@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     not_a_uuid,
@@ -103,7 +104,10 @@ def _read_AccessControlEntryRecord_0(data: bytes, pos: int, budget: Budget) -> t
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="resourceName")
-    o.resource_name = data[pos:end].decode()
+    try:
+        o.resource_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.resource_name = decode_with_replacement(data[pos:end])
     pos = end
     o.pattern_type, n = _read_bB(data, pos)
     pos += 2
@@ -112,7 +116,10 @@ def _read_AccessControlEntryRecord_0(data: bytes, pos: int, budget: Budget) -> t
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principal")
-    o.principal = data[pos:end].decode()
+    try:
+        o.principal = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -121,7 +128,10 @@ def _read_AccessControlEntryRecord_0(data: bytes, pos: int, budget: Budget) -> t
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="host")
-    o.host = data[pos:end].decode()
+    try:
+        o.host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.host = decode_with_replacement(data[pos:end])
     pos = end
     o.operation, o.permission_type, n = _read_bbB(data, pos)
     pos += 3

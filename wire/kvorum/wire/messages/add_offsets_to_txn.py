@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     no_tags,
@@ -112,14 +113,20 @@ def _read_AddOffsetsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhh(data, pos)
     pos += 12
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.unknown_tagged_fields = None
     return o, pos
@@ -148,7 +155,10 @@ def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhB(data, pos)
     pos += 11
@@ -157,7 +167,10 @@ def _read_AddOffsetsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1

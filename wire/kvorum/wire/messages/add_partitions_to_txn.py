@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -300,7 +301,10 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data: bytes, pos: i
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -351,7 +355,10 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data: bytes, pos: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -403,7 +410,10 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
         o.producer_id, o.producer_epoch, o.verify_only, n = _read_qhtB(data, pos)
         pos += 12
@@ -455,7 +465,10 @@ def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="v3AndBelowTransactionalId")
-    o.v3_and_below_transactional_id = data[pos:end].decode()
+    try:
+        o.v3_and_below_transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.v3_and_below_transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n = _read_qhi(data, pos)
     pos += 14
@@ -497,7 +510,10 @@ def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="v3AndBelowTransactionalId")
-    o.v3_and_below_transactional_id = data[pos:end].decode()
+    try:
+        o.v3_and_below_transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.v3_and_below_transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n = _read_qhB(data, pos)
     pos += 11
@@ -639,7 +655,10 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -682,7 +701,10 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -734,7 +756,10 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

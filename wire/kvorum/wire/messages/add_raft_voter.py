@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -171,7 +172,10 @@ def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int, budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -180,7 +184,10 @@ def _read_AddRaftVoterRequestListener_0(data: bytes, pos: int, count: int, budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -221,7 +228,10 @@ def _read_AddRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.timeout_ms, o.voter_id, o.voter_directory_id, n = _read_ii16sB(data, pos)
     pos += 25
@@ -282,7 +292,10 @@ def _read_AddRaftVoterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.timeout_ms, o.voter_id, o.voter_directory_id, n = _read_ii16sB(data, pos)
     pos += 25
@@ -341,7 +354,10 @@ def _read_AddRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -259,7 +260,10 @@ def _read_AlterClientQuotasRequestOpData_0(data: bytes, pos: int, count: int, bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         o.value, o.remove = _read_dt(data, pos)
         pos += 9
@@ -291,7 +295,10 @@ def _read_AlterClientQuotasRequestOpData_1(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         o.value, o.remove, n = _read_dtB(data, pos)
         pos += 10
@@ -325,7 +332,10 @@ def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -335,7 +345,10 @@ def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -369,7 +382,10 @@ def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -381,7 +397,10 @@ def _read_AlterClientQuotasRequestEntityData_1(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -584,7 +603,10 @@ def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -594,7 +616,10 @@ def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: in
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -628,7 +653,10 @@ def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -640,7 +668,10 @@ def _read_AlterClientQuotasResponseEntityData_1(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -681,7 +712,10 @@ def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -728,7 +762,10 @@ def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

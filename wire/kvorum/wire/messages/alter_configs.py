@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -213,7 +214,10 @@ def _read_AlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -223,7 +227,10 @@ def _read_AlterConfigsRequestAlterableConfig_0(data: bytes, pos: int, count: int
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -257,7 +264,10 @@ def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -269,7 +279,10 @@ def _read_AlterConfigsRequestAlterableConfig_2(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -307,7 +320,10 @@ def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -350,7 +366,10 @@ def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -472,14 +491,20 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: i
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -516,7 +541,10 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bB(data, pos)
         pos += 2
@@ -525,7 +553,10 @@ def _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data: bytes, pos: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -219,7 +220,10 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data: bytes, pos: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -270,7 +274,10 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data: bytes, pos: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -320,7 +327,10 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="path")
-        o.path = data[pos:end].decode()
+        try:
+            o.path = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.path = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -363,7 +373,10 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="path")
-        o.path = data[pos:end].decode()
+        try:
+            o.path = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.path = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -514,7 +527,10 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -557,7 +573,10 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

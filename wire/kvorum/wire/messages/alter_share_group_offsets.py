@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -269,7 +270,10 @@ def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -319,7 +323,10 @@ def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -372,7 +379,10 @@ def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -412,7 +422,10 @@ def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
@@ -471,7 +484,10 @@ def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

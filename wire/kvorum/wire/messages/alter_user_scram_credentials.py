@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -210,7 +211,10 @@ def _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data: bytes
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.mechanism, o.iterations, n = _read_biB(data, pos)
         pos += 6
@@ -275,7 +279,10 @@ def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.mechanism, n = _read_bB(data, pos)
         pos += 2
@@ -363,7 +370,10 @@ def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(dat
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="user")
-        o.user = data[pos:end].decode()
+        try:
+            o.user = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.user = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -375,7 +385,10 @@ def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(dat
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -252,7 +253,10 @@ def _read_ApiVersionsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[A
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientSoftwareName")
-    o.client_software_name = data[pos:end].decode()
+    try:
+        o.client_software_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_software_name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -261,7 +265,10 @@ def _read_ApiVersionsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[A
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientSoftwareVersion")
-    o.client_software_version = data[pos:end].decode()
+    try:
+        o.client_software_version = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_software_version = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -298,7 +305,10 @@ def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.max_version_level, o.min_version_level, n = _read_hhB(data, pos)
         pos += 5
@@ -334,7 +344,10 @@ def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.min_version, o.max_version, n = _read_hhB(data, pos)
         pos += 5

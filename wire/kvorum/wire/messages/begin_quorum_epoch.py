@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -372,7 +373,10 @@ def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -381,7 +385,10 @@ def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -419,7 +426,10 @@ def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -462,7 +472,10 @@ def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -513,7 +526,10 @@ def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -558,7 +574,10 @@ def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.voter_id, n = _read_iB(data, pos)
     pos += 5
@@ -670,7 +689,10 @@ def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -708,7 +730,10 @@ def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -751,7 +776,10 @@ def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

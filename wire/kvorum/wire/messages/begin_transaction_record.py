@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -70,7 +71,10 @@ def _tags_BeginTransactionRecord_0(o: BeginTransactionRecord, data: bytes, pos: 
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="name")
-                o.name = data[pos:end].decode()
+                try:
+                    o.name = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.name = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         else:

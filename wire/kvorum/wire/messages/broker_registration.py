@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -232,7 +233,10 @@ def _read_BrokerRegistrationRequestFeature_0(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.min_supported_version, o.max_supported_version, n = _read_hhB(data, pos)
         pos += 5
@@ -268,7 +272,10 @@ def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -277,7 +284,10 @@ def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, o.security_protocol, n = _read_HhB(data, pos)
         pos += 5
@@ -315,7 +325,10 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.incarnation_id, n = _read_16sB(data, pos)
     pos += 17
@@ -351,7 +364,10 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -412,7 +428,10 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.incarnation_id, n = _read_16sB(data, pos)
     pos += 17
@@ -448,7 +467,10 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.is_migrating_zk_broker, n = _read_tB(data, pos)
     pos += 2
@@ -507,7 +529,10 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.incarnation_id, n = _read_16sB(data, pos)
     pos += 17
@@ -543,7 +568,10 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.is_migrating_zk_broker, n = _read_tB(data, pos)
     pos += 2
@@ -627,7 +655,10 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.incarnation_id, n = _read_16sB(data, pos)
     pos += 17
@@ -663,7 +694,10 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.is_migrating_zk_broker, n = _read_tB(data, pos)
     pos += 2

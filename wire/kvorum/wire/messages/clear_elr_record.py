@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     read_tags,
@@ -56,7 +57,10 @@ def _read_ClearElrRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[Clear
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="topicName")
-    o.topic_name = data[pos:end].decode()
+    try:
+        o.topic_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.topic_name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -109,7 +110,10 @@ def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int, budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -121,7 +125,10 @@ def _read_ClientQuotaRecordEntityData_0(data: bytes, pos: int, count: int, budge
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -171,7 +178,10 @@ def _read_ClientQuotaRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[Cl
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="key")
-    o.key = data[pos:end].decode()
+    try:
+        o.key = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.key = decode_with_replacement(data[pos:end])
     pos = end
     o.value, o.remove, n = _read_dtB(data, pos)
     pos += 10

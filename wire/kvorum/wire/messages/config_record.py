@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     read_tags,
@@ -75,7 +76,10 @@ def _read_ConfigRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ConfigR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="resourceName")
-    o.resource_name = data[pos:end].decode()
+    try:
+        o.resource_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.resource_name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -84,7 +88,10 @@ def _read_ConfigRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ConfigR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="name")
-    o.name = data[pos:end].decode()
+    try:
+        o.name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -96,7 +103,10 @@ def _read_ConfigRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ConfigR
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -321,7 +322,10 @@ def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupIds")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.group_ids.append(element)
     o.include_authorized_operations, n = _read_tB(data, pos)
@@ -362,7 +366,10 @@ def _read_ConsumerGroupDescribeResponseTopicPartitions_0(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -459,7 +466,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -471,7 +481,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="instanceId")
-            o.instance_id = data[pos:end].decode()
+            try:
+                o.instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -483,7 +496,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rackId")
-            o.rack_id = data[pos:end].decode()
+            try:
+                o.rack_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack_id = decode_with_replacement(data[pos:end])
             pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -492,7 +508,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -501,7 +520,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -523,7 +545,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
         n = data[pos]
@@ -536,7 +561,10 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicRegex")
-            o.subscribed_topic_regex = data[pos:end].decode()
+            try:
+                o.subscribed_topic_regex = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.subscribed_topic_regex = decode_with_replacement(data[pos:end])
             pos = end
         (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
@@ -612,7 +640,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -624,7 +655,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="instanceId")
-            o.instance_id = data[pos:end].decode()
+            try:
+                o.instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -636,7 +670,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rackId")
-            o.rack_id = data[pos:end].decode()
+            try:
+                o.rack_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack_id = decode_with_replacement(data[pos:end])
             pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -645,7 +682,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -654,7 +694,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -676,7 +719,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
         n = data[pos]
@@ -689,7 +735,10 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicRegex")
-            o.subscribed_topic_regex = data[pos:end].decode()
+            try:
+                o.subscribed_topic_regex = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.subscribed_topic_regex = decode_with_replacement(data[pos:end])
             pos = end
         (o.assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         (o.target_assignment,), pos = _read_ConsumerGroupDescribeResponseAssignment_0(data, pos, 1, budget)
@@ -768,7 +817,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -777,7 +829,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -786,7 +841,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         o.group_epoch, o.assignment_epoch, n = _read_iiB(data, pos)
         pos += 9
@@ -795,7 +853,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="assignorName")
-        o.assignor_name = data[pos:end].decode()
+        try:
+            o.assignor_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.assignor_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -872,7 +933,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -881,7 +945,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -890,7 +957,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         o.group_epoch, o.assignment_epoch, n = _read_iiB(data, pos)
         pos += 9
@@ -899,7 +969,10 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="assignorName")
-        o.assignor_name = data[pos:end].decode()
+        try:
+            o.assignor_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.assignor_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -296,7 +297,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -305,7 +309,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.member_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -317,7 +324,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="instanceId")
-        o.instance_id = data[pos:end].decode()
+        try:
+            o.instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -329,7 +339,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     o.rebalance_timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -352,7 +365,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
     n = data[pos]
@@ -365,7 +381,10 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="serverAssignor")
-        o.server_assignor = data[pos:end].decode()
+        try:
+            o.server_assignor = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.server_assignor = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -453,7 +472,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -462,7 +484,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.member_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -474,7 +499,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="instanceId")
-        o.instance_id = data[pos:end].decode()
+        try:
+            o.instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -486,7 +514,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     o.rebalance_timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -509,7 +540,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
     n = data[pos]
@@ -522,7 +556,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subscribedTopicRegex")
-        o.subscribed_topic_regex = data[pos:end].decode()
+        try:
+            o.subscribed_topic_regex = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subscribed_topic_regex = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -534,7 +571,10 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="serverAssignor")
-        o.server_assignor = data[pos:end].decode()
+        try:
+            o.server_assignor = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.server_assignor = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -708,7 +748,10 @@ def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -720,7 +763,10 @@ def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.member_epoch, o.heartbeat_interval_ms, n = _read_iib(data, pos)
     pos += 9

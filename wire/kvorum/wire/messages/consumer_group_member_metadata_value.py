@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -162,7 +163,10 @@ def _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data: bytes, pos: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -280,7 +284,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="instanceId")
-        o.instance_id = data[pos:end].decode()
+        try:
+            o.instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -292,7 +299,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -301,7 +311,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientId")
-    o.client_id = data[pos:end].decode()
+    try:
+        o.client_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -310,7 +323,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientHost")
-    o.client_host = data[pos:end].decode()
+    try:
+        o.client_host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_host = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -332,7 +348,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subscribedTopicNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.subscribed_topic_names.append(element)
     n = data[pos]
@@ -345,7 +364,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subscribedTopicRegex")
-        o.subscribed_topic_regex = data[pos:end].decode()
+        try:
+            o.subscribed_topic_regex = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subscribed_topic_regex = decode_with_replacement(data[pos:end])
         pos = end
     o.rebalance_timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -357,7 +379,10 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="serverAssignor")
-        o.server_assignor = data[pos:end].decode()
+        try:
+            o.server_assignor = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.server_assignor = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -148,7 +149,10 @@ def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, po
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="racks")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.racks.append(element)
         n = data[pos]
@@ -193,7 +197,10 @@ def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.num_partitions, n = _read_iB(data, pos)
         pos += 5

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -58,14 +59,20 @@ def _read_ConsumerGroupRegularExpressionKey_0(data: bytes, pos: int, budget: Bud
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="regularExpression")
-    o.regular_expression = data[pos:end].decode()
+    try:
+        o.regular_expression = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.regular_expression = decode_with_replacement(data[pos:end])
     pos = end
     o.unknown_tagged_fields = None
     return o, pos

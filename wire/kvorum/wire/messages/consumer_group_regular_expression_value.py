@@ -13,6 +13,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -86,7 +87,10 @@ def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topics.append(element)
     o.version, o.timestamp, n = _read_qqB(data, pos)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
     read_numbers,
@@ -115,7 +116,10 @@ def _read_ConsumerProtocolSubscriptionTopicPartition_1(data: bytes, pos: int, co
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -171,7 +175,10 @@ def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topics.append(element)
     n, = _read_i(data, pos)
@@ -228,7 +235,10 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topics.append(element)
     n, = _read_i(data, pos)
@@ -298,7 +308,10 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topics.append(element)
     n, = _read_i(data, pos)
@@ -370,7 +383,10 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topics.append(element)
     n, = _read_i(data, pos)
@@ -400,7 +416,10 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     o.unknown_tagged_fields = None
     return o, pos

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -192,21 +193,30 @@ def _read_CreateAclsRequestAclCreation_1(data: bytes, pos: int, count: int, budg
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.resource_pattern_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type = _read_bb(data, pos)
         pos += 2
@@ -246,7 +256,10 @@ def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int, budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.resource_pattern_type, n = _read_bB(data, pos)
         pos += 2
@@ -255,7 +268,10 @@ def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int, budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -264,7 +280,10 @@ def _read_CreateAclsRequestAclCreation_2(data: bytes, pos: int, count: int, budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type, n = _read_bbB(data, pos)
         pos += 3
@@ -378,7 +397,10 @@ def _read_CreateAclsResponseAclCreationResult_1(data: bytes, pos: int, count: in
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -411,7 +433,10 @@ def _read_CreateAclsResponseAclCreationResult_2(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

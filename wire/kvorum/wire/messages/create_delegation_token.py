@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -200,14 +201,20 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_1(data: bytes, pos: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -240,7 +247,10 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -249,7 +259,10 @@ def _read_CreateDelegationTokenRequestCreatableRenewers_2(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -366,7 +379,10 @@ def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="ownerPrincipalType")
-        o.owner_principal_type = data[pos:end].decode()
+        try:
+            o.owner_principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.owner_principal_type = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -378,7 +394,10 @@ def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="ownerPrincipalName")
-        o.owner_principal_name = data[pos:end].decode()
+        try:
+            o.owner_principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.owner_principal_name = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -431,21 +450,30 @@ def _read_CreateDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget)
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalType")
-    o.principal_type = data[pos:end].decode()
+    try:
+        o.principal_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_type = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalName")
-    o.principal_name = data[pos:end].decode()
+    try:
+        o.principal_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_name = decode_with_replacement(data[pos:end])
     pos = end
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = _read_qqqh(data, pos)
     pos += 26
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenId")
-    o.token_id = data[pos:end].decode()
+    try:
+        o.token_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -498,7 +526,10 @@ def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalType")
-    o.principal_type = data[pos:end].decode()
+    try:
+        o.principal_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -507,7 +538,10 @@ def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalName")
-    o.principal_name = data[pos:end].decode()
+    try:
+        o.principal_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_name = decode_with_replacement(data[pos:end])
     pos = end
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = _read_qqqB(data, pos)
     pos += 25
@@ -516,7 +550,10 @@ def _read_CreateDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenId")
-    o.token_id = data[pos:end].decode()
+    try:
+        o.token_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -583,7 +620,10 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalType")
-    o.principal_type = data[pos:end].decode()
+    try:
+        o.principal_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -592,7 +632,10 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="principalName")
-    o.principal_name = data[pos:end].decode()
+    try:
+        o.principal_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.principal_name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -601,7 +644,10 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenRequesterPrincipalType")
-    o.token_requester_principal_type = data[pos:end].decode()
+    try:
+        o.token_requester_principal_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_requester_principal_type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -610,7 +656,10 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenRequesterPrincipalName")
-    o.token_requester_principal_name = data[pos:end].decode()
+    try:
+        o.token_requester_principal_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_requester_principal_name = decode_with_replacement(data[pos:end])
     pos = end
     o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n = _read_qqqB(data, pos)
     pos += 25
@@ -619,7 +668,10 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenId")
-    o.token_id = data[pos:end].decode()
+    try:
+        o.token_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1

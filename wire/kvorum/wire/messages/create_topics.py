@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_int32s,
     long_string_length,
@@ -333,7 +334,10 @@ def _read_CreateTopicsRequestCreatableTopicConfig_2(data: bytes, pos: int, count
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -343,7 +347,10 @@ def _read_CreateTopicsRequestCreatableTopicConfig_2(data: bytes, pos: int, count
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -377,7 +384,10 @@ def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -389,7 +399,10 @@ def _read_CreateTopicsRequestCreatableTopicConfig_5(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -504,7 +517,10 @@ def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.num_partitions, o.replication_factor, n = _read_ihi(data, pos)
         pos += 10
@@ -561,7 +577,10 @@ def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.num_partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7
@@ -699,7 +718,10 @@ def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -711,7 +733,10 @@ def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, cou
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbtB(data, pos)
         pos += 4
@@ -750,7 +775,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, coun
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hh(data, pos)
         pos += 4
@@ -760,7 +788,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, coun
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.topic_id = ZERO_UUID
         o.topic_config_error_code = 0
@@ -821,7 +852,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -833,7 +867,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.num_partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7
@@ -930,7 +967,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id, o.error_code, n = _read_16shB(data, pos)
         pos += 19
@@ -942,7 +982,10 @@ def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.num_partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7

@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     read_tags,
@@ -70,7 +71,10 @@ def _read_DefaultPrincipalData_0(data: bytes, pos: int, budget: Budget) -> tuple
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="type")
-    o.type = data[pos:end].decode()
+    try:
+        o.type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -79,7 +83,10 @@ def _read_DefaultPrincipalData_0(data: bytes, pos: int, budget: Budget) -> tuple
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="name")
-    o.name = data[pos:end].decode()
+    try:
+        o.name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.name = decode_with_replacement(data[pos:end])
     pos = end
     o.token_authenticated, n = _read_tB(data, pos)
     pos += 2

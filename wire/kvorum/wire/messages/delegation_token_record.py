@@ -13,6 +13,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -93,7 +94,10 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tupl
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="owner")
-    o.owner = data[pos:end].decode()
+    try:
+        o.owner = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.owner = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -102,7 +106,10 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tupl
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="requester")
-    o.requester = data[pos:end].decode()
+    try:
+        o.requester = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.requester = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -124,7 +131,10 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="renewers")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.renewers.append(element)
     o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n = _read_qqqB(data, pos)
@@ -134,7 +144,10 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tupl
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="tokenId")
-    o.token_id = data[pos:end].decode()
+    try:
+        o.token_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.token_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1

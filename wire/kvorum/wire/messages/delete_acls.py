@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -261,7 +262,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int,
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="resourceNameFilter")
-            o.resource_name_filter = data[pos:end].decode()
+            try:
+                o.resource_name_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.resource_name_filter = decode_with_replacement(data[pos:end])
             pos = end
         o.pattern_type_filter, n = _read_bh(data, pos)
         pos += 3
@@ -271,7 +275,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int,
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="principalFilter")
-            o.principal_filter = data[pos:end].decode()
+            try:
+                o.principal_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.principal_filter = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -281,7 +288,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_1(data: bytes, pos: int, count: int,
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="hostFilter")
-            o.host_filter = data[pos:end].decode()
+            try:
+                o.host_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.host_filter = decode_with_replacement(data[pos:end])
             pos = end
         o.operation, o.permission_type = _read_bb(data, pos)
         pos += 2
@@ -327,7 +337,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int,
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="resourceNameFilter")
-            o.resource_name_filter = data[pos:end].decode()
+            try:
+                o.resource_name_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.resource_name_filter = decode_with_replacement(data[pos:end])
             pos = end
         o.pattern_type_filter, n = _read_bB(data, pos)
         pos += 2
@@ -339,7 +352,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int,
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="principalFilter")
-            o.principal_filter = data[pos:end].decode()
+            try:
+                o.principal_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.principal_filter = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -351,7 +367,10 @@ def _read_DeleteAclsRequestDeleteAclsFilter_2(data: bytes, pos: int, count: int,
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="hostFilter")
-            o.host_filter = data[pos:end].decode()
+            try:
+                o.host_filter = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.host_filter = decode_with_replacement(data[pos:end])
             pos = end
         o.operation, o.permission_type, n = _read_bbB(data, pos)
         pos += 3
@@ -468,28 +487,40 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data: bytes, pos: int, count
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.pattern_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type = _read_bb(data, pos)
         pos += 2
@@ -537,7 +568,10 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bB(data, pos)
         pos += 2
@@ -546,7 +580,10 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.pattern_type, n = _read_bB(data, pos)
         pos += 2
@@ -555,7 +592,10 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -564,7 +604,10 @@ def _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type, n = _read_bbB(data, pos)
         pos += 3
@@ -626,7 +669,10 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, coun
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -673,7 +719,10 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -138,7 +139,10 @@ def _read_DeleteGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupsNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.groups_names.append(element)
     o.unknown_tagged_fields = None
@@ -182,7 +186,10 @@ def _read_DeleteGroupsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupsNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.groups_names.append(element)
     n = data[pos]
@@ -219,7 +226,10 @@ def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, coun
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
@@ -251,7 +261,10 @@ def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -193,7 +194,10 @@ def _read_DeleteTopicsRequestDeleteTopicState_6(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="name")
-            o.name = data[pos:end].decode()
+            try:
+                o.name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.name = decode_with_replacement(data[pos:end])
             pos = end
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
@@ -238,7 +242,10 @@ def _read_DeleteTopicsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_names.append(element)
     o.timeout_ms, = _read_i(data, pos)
@@ -288,7 +295,10 @@ def _read_DeleteTopicsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_names.append(element)
     o.timeout_ms, n = _read_iB(data, pos)
@@ -366,7 +376,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_1(data: bytes, pos: int, coun
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
@@ -402,7 +415,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_4(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -442,7 +458,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -454,7 +473,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -504,7 +526,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="name")
-            o.name = data[pos:end].decode()
+            try:
+                o.name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.name = decode_with_replacement(data[pos:end])
             pos = end
         o.topic_id, o.error_code, n = _read_16shB(data, pos)
         pos += 19
@@ -516,7 +541,10 @@ def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

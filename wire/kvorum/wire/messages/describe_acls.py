@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -227,7 +228,10 @@ def _read_DescribeAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceNameFilter")
-        o.resource_name_filter = data[pos:end].decode()
+        try:
+            o.resource_name_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name_filter = decode_with_replacement(data[pos:end])
         pos = end
     o.pattern_type_filter, n = _read_bh(data, pos)
     pos += 3
@@ -237,7 +241,10 @@ def _read_DescribeAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalFilter")
-        o.principal_filter = data[pos:end].decode()
+        try:
+            o.principal_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_filter = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -247,7 +254,10 @@ def _read_DescribeAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="hostFilter")
-        o.host_filter = data[pos:end].decode()
+        try:
+            o.host_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host_filter = decode_with_replacement(data[pos:end])
         pos = end
     o.operation, o.permission_type = _read_bb(data, pos)
     pos += 2
@@ -289,7 +299,10 @@ def _read_DescribeAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceNameFilter")
-        o.resource_name_filter = data[pos:end].decode()
+        try:
+            o.resource_name_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name_filter = decode_with_replacement(data[pos:end])
         pos = end
     o.pattern_type_filter, n = _read_bB(data, pos)
     pos += 2
@@ -301,7 +314,10 @@ def _read_DescribeAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalFilter")
-        o.principal_filter = data[pos:end].decode()
+        try:
+            o.principal_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_filter = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -313,7 +329,10 @@ def _read_DescribeAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="hostFilter")
-        o.host_filter = data[pos:end].decode()
+        try:
+            o.host_filter = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host_filter = decode_with_replacement(data[pos:end])
         pos = end
     o.operation, o.permission_type, n = _read_bbB(data, pos)
     pos += 3
@@ -364,14 +383,20 @@ def _read_DescribeAclsResponseAclDescription_1(data: bytes, pos: int, count: int
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type = _read_bb(data, pos)
         pos += 2
@@ -407,7 +432,10 @@ def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principal")
-        o.principal = data[pos:end].decode()
+        try:
+            o.principal = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -416,7 +444,10 @@ def _read_DescribeAclsResponseAclDescription_2(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.operation, o.permission_type, n = _read_bbB(data, pos)
         pos += 3
@@ -454,7 +485,10 @@ def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, coun
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.pattern_type, n = _read_bi(data, pos)
         pos += 5
@@ -497,7 +531,10 @@ def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.pattern_type, n = _read_bB(data, pos)
         pos += 2
@@ -556,7 +593,10 @@ def _read_DescribeAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -599,7 +639,10 @@ def _read_DescribeAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -240,7 +241,10 @@ def _read_DescribeClientQuotasRequestComponentData_0(data: bytes, pos: int, coun
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         o.match_type, n = _read_bh(data, pos)
         pos += 3
@@ -250,7 +254,10 @@ def _read_DescribeClientQuotasRequestComponentData_0(data: bytes, pos: int, coun
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="match")
-            o.match = data[pos:end].decode()
+            try:
+                o.match = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.match = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -284,7 +291,10 @@ def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         o.match_type, n = _read_bB(data, pos)
         pos += 2
@@ -296,7 +306,10 @@ def _read_DescribeClientQuotasRequestComponentData_1(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="match")
-            o.match = data[pos:end].decode()
+            try:
+                o.match = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.match = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -403,7 +416,10 @@ def _read_DescribeClientQuotasResponseValueData_0(data: bytes, pos: int, count: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         o.value, = _read_d(data, pos)
         pos += 8
@@ -435,7 +451,10 @@ def _read_DescribeClientQuotasResponseValueData_1(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         o.value, n = _read_dB(data, pos)
         pos += 9
@@ -469,7 +488,10 @@ def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count:
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -479,7 +501,10 @@ def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count:
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -513,7 +538,10 @@ def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="entityType")
-        o.entity_type = data[pos:end].decode()
+        try:
+            o.entity_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.entity_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -525,7 +553,10 @@ def _read_DescribeClientQuotasResponseEntityData_1(data: bytes, pos: int, count:
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="entityName")
-            o.entity_name = data[pos:end].decode()
+            try:
+                o.entity_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.entity_name = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -664,7 +695,10 @@ def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -708,7 +742,10 @@ def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

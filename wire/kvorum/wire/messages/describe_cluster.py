@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -259,7 +260,10 @@ def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -271,7 +275,10 @@ def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -322,7 +329,10 @@ def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -334,7 +344,10 @@ def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         o.is_fenced, n = _read_tB(data, pos)
         pos += 2
@@ -384,7 +397,10 @@ def _read_DescribeClusterResponse_0(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -393,7 +409,10 @@ def _read_DescribeClusterResponse_0(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -461,7 +480,10 @@ def _read_DescribeClusterResponse_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.endpoint_type, n = _read_bB(data, pos)
     pos += 2
@@ -470,7 +492,10 @@ def _read_DescribeClusterResponse_1(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -539,7 +564,10 @@ def _read_DescribeClusterResponse_2(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.endpoint_type, n = _read_bB(data, pos)
     pos += 2
@@ -548,7 +576,10 @@ def _read_DescribeClusterResponse_2(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -294,7 +295,10 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -312,7 +316,10 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int,
                 end = pos + n
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="configurationKeys")
-                element = data[pos:end].decode()
+                try:
+                    element = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    element = decode_with_replacement(data[pos:end])
                 pos = end
                 o.configuration_keys.append(element)
         o.unknown_tagged_fields = None
@@ -351,7 +358,10 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -374,7 +384,10 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="configurationKeys")
-                element = data[pos:end].decode()
+                try:
+                    element = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    element = decode_with_replacement(data[pos:end])
                 pos = end
                 o.configuration_keys.append(element)
         n = data[pos]
@@ -518,7 +531,10 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -528,7 +544,10 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int,
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.source, = _read_b(data, pos)
         pos += 1
@@ -565,7 +584,10 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -577,7 +599,10 @@ def _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data: bytes, pos: int,
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.source, n = _read_bB(data, pos)
         pos += 2
@@ -616,7 +641,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, po
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -626,7 +654,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, po
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbti(data, pos)
         pos += 7
@@ -674,7 +705,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -684,7 +718,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbti(data, pos)
         pos += 7
@@ -703,7 +740,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="documentation")
-            o.documentation = data[pos:end].decode()
+            try:
+                o.documentation = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.documentation = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -747,7 +787,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -759,7 +802,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbtB(data, pos)
         pos += 4
@@ -783,7 +829,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="documentation")
-            o.documentation = data[pos:end].decode()
+            try:
+                o.documentation = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.documentation = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -842,14 +891,20 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, 
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -898,14 +953,20 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, 
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -956,7 +1017,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bB(data, pos)
         pos += 2
@@ -965,7 +1029,10 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

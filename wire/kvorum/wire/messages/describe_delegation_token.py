@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -233,14 +234,20 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data: byt
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -273,7 +280,10 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: byt
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -282,7 +292,10 @@ def _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data: byt
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -382,14 +395,20 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data:
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -422,7 +441,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -431,7 +453,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -468,21 +493,30 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = _read_qqqh(data, pos)
         pos += 26
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="tokenId")
-        o.token_id = data[pos:end].decode()
+        try:
+            o.token_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.token_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -550,7 +584,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -559,7 +596,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = _read_qqqB(data, pos)
         pos += 25
@@ -568,7 +608,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="tokenId")
-        o.token_id = data[pos:end].decode()
+        try:
+            o.token_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.token_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -651,7 +694,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalType")
-        o.principal_type = data[pos:end].decode()
+        try:
+            o.principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -660,7 +706,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="principalName")
-        o.principal_name = data[pos:end].decode()
+        try:
+            o.principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.principal_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -669,7 +718,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="tokenRequesterPrincipalType")
-        o.token_requester_principal_type = data[pos:end].decode()
+        try:
+            o.token_requester_principal_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.token_requester_principal_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -678,7 +730,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="tokenRequesterPrincipalName")
-        o.token_requester_principal_name = data[pos:end].decode()
+        try:
+            o.token_requester_principal_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.token_requester_principal_name = decode_with_replacement(data[pos:end])
         pos = end
         o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n = _read_qqqB(data, pos)
         pos += 25
@@ -687,7 +742,10 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="tokenId")
-        o.token_id = data[pos:end].decode()
+        try:
+            o.token_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.token_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

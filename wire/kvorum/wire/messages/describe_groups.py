@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -227,7 +228,10 @@ def _read_DescribeGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groups")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.groups.append(element)
     o.include_authorized_operations = False
@@ -269,7 +273,10 @@ def _read_DescribeGroupsRequest_3(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groups")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.groups.append(element)
     o.include_authorized_operations, = _read_t(data, pos)
@@ -316,7 +323,10 @@ def _read_DescribeGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groups")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.groups.append(element)
     o.include_authorized_operations, n = _read_tB(data, pos)
@@ -354,21 +364,30 @@ def _read_DescribeGroupsResponseDescribedGroupMember_0(data: bytes, pos: int, co
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -426,7 +445,10 @@ def _read_DescribeGroupsResponseDescribedGroupMember_4(data: bytes, pos: int, co
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -436,21 +458,30 @@ def _read_DescribeGroupsResponseDescribedGroupMember_4(data: bytes, pos: int, co
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -514,7 +545,10 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -526,7 +560,10 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -535,7 +572,10 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -544,7 +584,10 @@ def _read_DescribeGroupsResponseDescribedGroupMember_5(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -616,28 +659,40 @@ def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: i
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolData")
-        o.protocol_data = data[pos:end].decode()
+        try:
+            o.protocol_data = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_data = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -696,28 +751,40 @@ def _read_DescribeGroupsResponseDescribedGroup_3(data: bytes, pos: int, count: i
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolData")
-        o.protocol_data = data[pos:end].decode()
+        try:
+            o.protocol_data = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_data = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -776,28 +843,40 @@ def _read_DescribeGroupsResponseDescribedGroup_4(data: bytes, pos: int, count: i
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolData")
-        o.protocol_data = data[pos:end].decode()
+        try:
+            o.protocol_data = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_data = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -858,7 +937,10 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -867,7 +949,10 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -876,7 +961,10 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -885,7 +973,10 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolData")
-        o.protocol_data = data[pos:end].decode()
+        try:
+            o.protocol_data = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_data = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -960,7 +1051,10 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -969,7 +1063,10 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -978,7 +1075,10 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -987,7 +1087,10 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -996,7 +1099,10 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolData")
-        o.protocol_data = data[pos:end].decode()
+        try:
+            o.protocol_data = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_data = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

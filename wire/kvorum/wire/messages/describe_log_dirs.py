@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -267,7 +268,10 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data: bytes, pos: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -318,7 +322,10 @@ def _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -471,7 +478,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, c
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -514,7 +524,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -564,7 +577,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="logDir")
-        o.log_dir = data[pos:end].decode()
+        try:
+            o.log_dir = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.log_dir = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -610,7 +626,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="logDir")
-        o.log_dir = data[pos:end].decode()
+        try:
+            o.log_dir = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.log_dir = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -669,7 +688,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="logDir")
-        o.log_dir = data[pos:end].decode()
+        try:
+            o.log_dir = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.log_dir = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -727,7 +749,10 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="logDir")
-        o.log_dir = data[pos:end].decode()
+        try:
+            o.log_dir = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.log_dir = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

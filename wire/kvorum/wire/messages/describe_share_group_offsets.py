@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -298,7 +299,10 @@ def _read_DescribeShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -350,7 +354,10 @@ def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -441,7 +448,10 @@ def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, co
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -485,7 +495,10 @@ def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, co
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -525,7 +538,10 @@ def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
@@ -583,7 +599,10 @@ def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id, n = _read_16sB(data, pos)
         pos += 17
@@ -641,7 +660,10 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -665,7 +687,10 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -714,7 +739,10 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -738,7 +766,10 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1

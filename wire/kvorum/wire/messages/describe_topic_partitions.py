@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_int32s_or_null,
     long_string_length,
@@ -320,7 +321,10 @@ def _read_DescribeTopicPartitionsRequestCursor_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
@@ -356,7 +360,10 @@ def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -562,7 +569,10 @@ def _read_DescribeTopicPartitionsResponseCursor_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         o.partition_index, n = _read_iB(data, pos)
         pos += 5
@@ -601,7 +611,10 @@ def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="name")
-            o.name = data[pos:end].decode()
+            try:
+                o.name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.name = decode_with_replacement(data[pos:end])
             pos = end
         o.topic_id, o.is_internal, n = _read_16stB(data, pos)
         pos += 18

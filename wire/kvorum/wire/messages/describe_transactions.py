@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -202,7 +203,10 @@ def _read_DescribeTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalIds")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.transactional_ids.append(element)
     n = data[pos]
@@ -242,7 +246,10 @@ def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -294,7 +301,10 @@ def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -303,7 +313,10 @@ def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionState")
-        o.transaction_state = data[pos:end].decode()
+        try:
+            o.transaction_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transaction_state = decode_with_replacement(data[pos:end])
         pos = end
         o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n = _read_iqqhB(data, pos)
         pos += 23

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -197,7 +198,10 @@ def _read_DescribeUserScramCredentialsRequestUserName_0(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -290,7 +294,10 @@ def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="user")
-        o.user = data[pos:end].decode()
+        try:
+            o.user = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.user = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -302,7 +309,10 @@ def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -364,7 +374,10 @@ def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -222,7 +223,10 @@ def _read_ElectLeadersRequestTopicPartitions_0(data: bytes, pos: int, count: int
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -273,7 +277,10 @@ def _read_ElectLeadersRequestTopicPartitions_2(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -430,7 +437,10 @@ def _read_ElectLeadersResponsePartitionResult_0(data: bytes, pos: int, count: in
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -463,7 +473,10 @@ def _read_ElectLeadersResponsePartitionResult_2(data: bytes, pos: int, count: in
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -501,7 +514,10 @@ def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, cou
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -544,7 +560,10 @@ def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

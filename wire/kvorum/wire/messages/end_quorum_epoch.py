@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -468,7 +469,10 @@ def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -477,7 +481,10 @@ def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -515,7 +522,10 @@ def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -558,7 +568,10 @@ def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -609,7 +622,10 @@ def _read_EndQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -653,7 +669,10 @@ def _read_EndQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -761,7 +780,10 @@ def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -799,7 +821,10 @@ def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, b
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -842,7 +867,10 @@ def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int, b
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     no_tags,
@@ -124,7 +125,10 @@ def _read_EndTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTxn
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, o.committed = _read_qht(data, pos)
     pos += 11
@@ -152,7 +156,10 @@ def _read_EndTxnRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[EndTxn
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, o.committed, n = _read_qhtB(data, pos)
     pos += 12

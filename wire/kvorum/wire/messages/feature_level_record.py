@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     read_tags,
@@ -65,7 +66,10 @@ def _read_FeatureLevelRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[F
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="name")
-    o.name = data[pos:end].decode()
+    try:
+        o.name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.name = decode_with_replacement(data[pos:end])
     pos = end
     o.feature_level, n = _read_hB(data, pos)
     pos += 3

@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     fail,
     long_int32s,
@@ -883,7 +884,10 @@ def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int, budget
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -935,7 +939,10 @@ def _read_FetchRequestForgottenTopic_12(data: bytes, pos: int, count: int, budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1029,7 +1036,10 @@ def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1071,7 +1081,10 @@ def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1113,7 +1126,10 @@ def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1157,7 +1173,10 @@ def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1546,7 +1565,10 @@ def _read_FetchRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     o.cluster_id = None
     o.maybe_replica_state = None
@@ -1597,7 +1619,10 @@ def _tags_FetchRequest_12(o: FetchRequest, data: bytes, pos: int, count: int, bu
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -1644,7 +1669,10 @@ def _read_FetchRequest_12(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1715,7 +1743,10 @@ def _tags_FetchRequest_13(o: FetchRequest, data: bytes, pos: int, count: int, bu
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -1762,7 +1793,10 @@ def _read_FetchRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1833,7 +1867,10 @@ def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int, bu
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -1881,7 +1918,10 @@ def _read_FetchRequest_15(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1958,7 +1998,10 @@ def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int, bu
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -2006,7 +2049,10 @@ def _read_FetchRequest_17(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -2083,7 +2129,10 @@ def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int, bu
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -2131,7 +2180,10 @@ def _read_FetchRequest_18(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="rackId")
-    o.rack_id = data[pos:end].decode()
+    try:
+        o.rack_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.rack_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -2592,7 +2644,10 @@ def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int, budget
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -2604,7 +2659,10 @@ def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int, budget
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -2650,7 +2708,10 @@ def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -2692,7 +2753,10 @@ def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -2734,7 +2798,10 @@ def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: i
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -2778,7 +2845,10 @@ def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

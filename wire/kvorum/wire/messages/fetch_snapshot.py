@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -525,7 +526,10 @@ def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -577,7 +581,10 @@ def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -639,7 +646,10 @@ def _tags_FetchSnapshotRequest_0(o: FetchSnapshotRequest, data: bytes, pos: int,
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         else:
@@ -722,7 +732,10 @@ def _tags_FetchSnapshotRequest_1(o: FetchSnapshotRequest, data: bytes, pos: int,
                 end = pos + n - 1
                 if not pos <= end <= size:
                     check_length(end - pos, pos, size, what="clusterId")
-                o.cluster_id = data[pos:end].decode()
+                try:
+                    o.cluster_id = data[pos:end].decode()
+                except UnicodeDecodeError:
+                    o.cluster_id = decode_with_replacement(data[pos:end])
                 pos = end
             end_of_tag(tag, pos, limit)
         else:
@@ -915,7 +928,10 @@ def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -955,7 +971,10 @@ def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -194,7 +195,10 @@ def _read_FindCoordinatorRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="key")
-    o.key = data[pos:end].decode()
+    try:
+        o.key = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.key = decode_with_replacement(data[pos:end])
     pos = end
     o.key_type = 0
     o.coordinator_keys = []
@@ -223,7 +227,10 @@ def _read_FindCoordinatorRequest_1(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="key")
-    o.key = data[pos:end].decode()
+    try:
+        o.key = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.key = decode_with_replacement(data[pos:end])
     pos = end
     o.key_type, = _read_b(data, pos)
     pos += 1
@@ -254,7 +261,10 @@ def _read_FindCoordinatorRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="key")
-    o.key = data[pos:end].decode()
+    try:
+        o.key = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.key = decode_with_replacement(data[pos:end])
     pos = end
     o.key_type, n = _read_bB(data, pos)
     pos += 2
@@ -302,7 +312,10 @@ def _read_FindCoordinatorRequest_4(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="coordinatorKeys")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.coordinator_keys.append(element)
     n = data[pos]
@@ -348,7 +361,10 @@ def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         o.node_id, n = _read_iB(data, pos)
         pos += 5
@@ -357,7 +373,10 @@ def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, o.error_code, n = _read_ihB(data, pos)
         pos += 7
@@ -369,7 +388,10 @@ def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -417,7 +439,10 @@ def _read_FindCoordinatorResponse_0(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="host")
-    o.host = data[pos:end].decode()
+    try:
+        o.host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.host = decode_with_replacement(data[pos:end])
     pos = end
     o.port, = _read_i(data, pos)
     pos += 4
@@ -451,14 +476,20 @@ def _read_FindCoordinatorResponse_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.node_id, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="host")
-    o.host = data[pos:end].decode()
+    try:
+        o.host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.host = decode_with_replacement(data[pos:end])
     pos = end
     o.port, = _read_i(data, pos)
     pos += 4
@@ -497,7 +528,10 @@ def _read_FindCoordinatorResponse_3(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.node_id, n = _read_iB(data, pos)
     pos += 5
@@ -506,7 +540,10 @@ def _read_FindCoordinatorResponse_3(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="host")
-    o.host = data[pos:end].decode()
+    try:
+        o.host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.host = decode_with_replacement(data[pos:end])
     pos = end
     o.port, n = _read_iB(data, pos)
     pos += 5

@@ -13,6 +13,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -180,7 +181,10 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int, budget: Bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="requestedMetrics")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.requested_metrics.append(element)
     n = data[pos]

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -53,7 +54,10 @@ def _read_GroupMetadataKey_0(data: bytes, pos: int, budget: Budget) -> tuple[Gro
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="group")
-    o.group = data[pos:end].decode()
+    try:
+        o.group = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group = decode_with_replacement(data[pos:end])
     pos = end
     o.unknown_tagged_fields = None
     return o, pos

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -164,21 +165,30 @@ def _read_GroupMetadataValueMemberMetadata_0(data: bytes, pos: int, count: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         o.session_timeout, n = _read_ii(data, pos)
         pos += 8
@@ -237,21 +247,30 @@ def _read_GroupMetadataValueMemberMetadata_1(data: bytes, pos: int, count: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         o.rebalance_timeout, o.session_timeout, n = _read_iii(data, pos)
         pos += 12
@@ -309,7 +328,10 @@ def _read_GroupMetadataValueMemberMetadata_3(data: bytes, pos: int, count: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -319,21 +341,30 @@ def _read_GroupMetadataValueMemberMetadata_3(data: bytes, pos: int, count: int, 
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         o.rebalance_timeout, o.session_timeout, n = _read_iii(data, pos)
         pos += 12
@@ -397,7 +428,10 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -409,7 +443,10 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -418,7 +455,10 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -427,7 +467,10 @@ def _read_GroupMetadataValueMemberMetadata_4(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         o.rebalance_timeout, o.session_timeout, n = _read_iiB(data, pos)
         pos += 9
@@ -501,7 +544,10 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[G
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     o.generation, n = _read_ih(data, pos)
     pos += 6
@@ -511,7 +557,10 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocol")
-        o.protocol = data[pos:end].decode()
+        try:
+            o.protocol = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -521,7 +570,10 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="leader")
-        o.leader = data[pos:end].decode()
+        try:
+            o.leader = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.leader = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -569,7 +621,10 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int, budget: Budget) -> tuple[G
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     o.generation, n = _read_ih(data, pos)
     pos += 6
@@ -579,7 +634,10 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocol")
-        o.protocol = data[pos:end].decode()
+        try:
+            o.protocol = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -589,7 +647,10 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="leader")
-        o.leader = data[pos:end].decode()
+        try:
+            o.leader = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.leader = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -637,7 +698,10 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int, budget: Budget) -> tuple[G
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     o.generation, n = _read_ih(data, pos)
     pos += 6
@@ -647,7 +711,10 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocol")
-        o.protocol = data[pos:end].decode()
+        try:
+            o.protocol = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -657,7 +724,10 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="leader")
-        o.leader = data[pos:end].decode()
+        try:
+            o.leader = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.leader = decode_with_replacement(data[pos:end])
         pos = end
     o.current_state_timestamp, n = _read_qi(data, pos)
     pos += 12
@@ -704,7 +774,10 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int, budget: Budget) -> tuple[G
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     o.generation, n = _read_ih(data, pos)
     pos += 6
@@ -714,7 +787,10 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocol")
-        o.protocol = data[pos:end].decode()
+        try:
+            o.protocol = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -724,7 +800,10 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="leader")
-        o.leader = data[pos:end].decode()
+        try:
+            o.leader = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.leader = decode_with_replacement(data[pos:end])
         pos = end
     o.current_state_timestamp, n = _read_qi(data, pos)
     pos += 12
@@ -773,7 +852,10 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int, budget: Budget) -> tuple[G
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     o.generation, n = _read_iB(data, pos)
     pos += 5
@@ -785,7 +867,10 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocol")
-        o.protocol = data[pos:end].decode()
+        try:
+            o.protocol = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -797,7 +882,10 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int, budget: Budget) -> tuple[G
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="leader")
-        o.leader = data[pos:end].decode()
+        try:
+            o.leader = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.leader = decode_with_replacement(data[pos:end])
         pos = end
     o.current_state_timestamp, n = _read_qB(data, pos)
     pos += 9

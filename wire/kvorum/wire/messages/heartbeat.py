@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     no_tags,
@@ -111,14 +112,20 @@ def _read_HeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Hea
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.group_instance_id = None
     o.unknown_tagged_fields = None
@@ -148,14 +155,20 @@ def _read_HeartbeatRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Hea
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -165,7 +178,10 @@ def _read_HeartbeatRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Hea
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     o.unknown_tagged_fields = None
     return o, pos
@@ -199,7 +215,10 @@ def _read_HeartbeatRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Hea
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_iB(data, pos)
     pos += 5
@@ -208,7 +227,10 @@ def _read_HeartbeatRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Hea
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -220,7 +242,10 @@ def _read_HeartbeatRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Hea
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

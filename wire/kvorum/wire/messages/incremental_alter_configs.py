@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -218,7 +219,10 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_0(data: bytes, pos: int,
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.config_operation, n = _read_bh(data, pos)
         pos += 3
@@ -228,7 +232,10 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_0(data: bytes, pos: int,
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -262,7 +269,10 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.config_operation, n = _read_bB(data, pos)
         pos += 2
@@ -274,7 +284,10 @@ def _read_IncrementalAlterConfigsRequestAlterableConfig_1(data: bytes, pos: int,
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="value")
-            o.value = data[pos:end].decode()
+            try:
+                o.value = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.value = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -316,7 +329,10 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos:
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -359,7 +375,10 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -481,14 +500,20 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data: by
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bh(data, pos)
         pos += 3
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -525,7 +550,10 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: by
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.resource_type, n = _read_bB(data, pos)
         pos += 2
@@ -534,7 +562,10 @@ def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data: by
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

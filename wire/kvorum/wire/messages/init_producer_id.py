@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     no_tags,
@@ -154,7 +155,10 @@ def _read_InitProducerIdRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.transaction_timeout_ms, = _read_i(data, pos)
     pos += 4
@@ -198,7 +202,10 @@ def _read_InitProducerIdRequest_2(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.transaction_timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -246,7 +253,10 @@ def _read_InitProducerIdRequest_3(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.transaction_timeout_ms, o.producer_id, o.producer_epoch, n = _read_iqhB(data, pos)
     pos += 15
@@ -288,7 +298,10 @@ def _read_InitProducerIdRequest_6(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn, n = _read_iqhttB(data, pos)
     pos += 17

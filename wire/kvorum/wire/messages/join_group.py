@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -250,7 +251,10 @@ def _read_JoinGroupRequestProtocol_0(data: bytes, pos: int, count: int, budget: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -290,7 +294,10 @@ def _read_JoinGroupRequestProtocol_6(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -334,21 +341,30 @@ def _read_JoinGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.session_timeout_ms, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -398,21 +414,30 @@ def _read_JoinGroupRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.session_timeout_ms, o.rebalance_timeout_ms, n = _read_iih(data, pos)
     pos += 10
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -461,14 +486,20 @@ def _read_JoinGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.session_timeout_ms, o.rebalance_timeout_ms, n = _read_iih(data, pos)
     pos += 10
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -478,14 +509,20 @@ def _read_JoinGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Joi
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -538,7 +575,10 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.session_timeout_ms, o.rebalance_timeout_ms, n = _read_iiB(data, pos)
     pos += 9
@@ -547,7 +587,10 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -559,7 +602,10 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[Joi
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -568,7 +614,10 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -634,7 +683,10 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.session_timeout_ms, o.rebalance_timeout_ms, n = _read_iiB(data, pos)
     pos += 9
@@ -643,7 +695,10 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -655,7 +710,10 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -664,7 +722,10 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolType")
-    o.protocol_type = data[pos:end].decode()
+    try:
+        o.protocol_type = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_type = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -688,7 +749,10 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="reason")
-        o.reason = data[pos:end].decode()
+        try:
+            o.reason = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.reason = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -746,7 +810,10 @@ def _read_JoinGroupResponseMember_0(data: bytes, pos: int, count: int, budget: B
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -785,7 +852,10 @@ def _read_JoinGroupResponseMember_5(data: bytes, pos: int, count: int, budget: B
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -795,7 +865,10 @@ def _read_JoinGroupResponseMember_5(data: bytes, pos: int, count: int, budget: B
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -840,7 +913,10 @@ def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -852,7 +928,10 @@ def _read_JoinGroupResponseMember_6(data: bytes, pos: int, count: int, budget: B
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -901,21 +980,30 @@ def _read_JoinGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolName")
-    o.protocol_name = data[pos:end].decode()
+    try:
+        o.protocol_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_name = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -967,21 +1055,30 @@ def _read_JoinGroupResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolName")
-    o.protocol_name = data[pos:end].decode()
+    try:
+        o.protocol_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_name = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -1032,21 +1129,30 @@ def _read_JoinGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolName")
-    o.protocol_name = data[pos:end].decode()
+    try:
+        o.protocol_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_name = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -1099,7 +1205,10 @@ def _read_JoinGroupResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="protocolName")
-    o.protocol_name = data[pos:end].decode()
+    try:
+        o.protocol_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.protocol_name = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1108,7 +1217,10 @@ def _read_JoinGroupResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1117,7 +1229,10 @@ def _read_JoinGroupResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1186,7 +1301,10 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Jo
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1198,7 +1316,10 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Jo
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolName")
-        o.protocol_name = data[pos:end].decode()
+        try:
+            o.protocol_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_name = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1207,7 +1328,10 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1216,7 +1340,10 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1288,7 +1415,10 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Jo
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1300,7 +1430,10 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Jo
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolName")
-        o.protocol_name = data[pos:end].decode()
+        try:
+            o.protocol_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_name = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1309,7 +1442,10 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="leader")
-    o.leader = data[pos:end].decode()
+    try:
+        o.leader = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.leader = decode_with_replacement(data[pos:end])
     pos = end
     o.skip_assignment, n = _read_tB(data, pos)
     pos += 2
@@ -1318,7 +1454,10 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1

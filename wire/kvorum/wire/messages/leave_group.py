@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -184,7 +185,10 @@ def _read_LeaveGroupRequestMemberIdentity_3(data: bytes, pos: int, count: int, b
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -194,7 +198,10 @@ def _read_LeaveGroupRequestMemberIdentity_3(data: bytes, pos: int, count: int, b
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         o.reason = None
         o.unknown_tagged_fields = None
@@ -229,7 +236,10 @@ def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int, b
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -241,7 +251,10 @@ def _read_LeaveGroupRequestMemberIdentity_4(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -282,7 +295,10 @@ def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int, b
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -294,7 +310,10 @@ def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -306,7 +325,10 @@ def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="reason")
-            o.reason = data[pos:end].decode()
+            try:
+                o.reason = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.reason = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -347,14 +369,20 @@ def _read_LeaveGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Le
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.members = []
     o.unknown_tagged_fields = None
@@ -384,7 +412,10 @@ def _read_LeaveGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Le
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -426,7 +457,10 @@ def _read_LeaveGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Le
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -477,7 +511,10 @@ def _read_LeaveGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Le
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -528,7 +565,10 @@ def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
@@ -538,7 +578,10 @@ def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int, 
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
@@ -575,7 +618,10 @@ def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -587,7 +633,10 @@ def _read_LeaveGroupResponseMemberResponse_4(data: bytes, pos: int, count: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="groupInstanceId")
-            o.group_instance_id = data[pos:end].decode()
+            try:
+                o.group_instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.group_instance_id = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3

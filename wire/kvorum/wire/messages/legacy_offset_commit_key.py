@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -65,14 +66,20 @@ def _read_LegacyOffsetCommitKey_0(data: bytes, pos: int, budget: Budget) -> tupl
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="group")
-    o.group = data[pos:end].decode()
+    try:
+        o.group = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="topic")
-    o.topic = data[pos:end].decode()
+    try:
+        o.topic = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.topic = decode_with_replacement(data[pos:end])
     pos = end
     o.partition, = _read_i(data, pos)
     pos += 4

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -65,7 +66,10 @@ def _read_LegacyOffsetCommitValue_0(data: bytes, pos: int, budget: Budget) -> tu
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, = _read_q(data, pos)
     pos += 8

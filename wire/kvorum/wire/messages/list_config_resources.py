@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -187,7 +188,10 @@ def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -223,7 +227,10 @@ def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="resourceName")
-        o.resource_name = data[pos:end].decode()
+        try:
+            o.resource_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.resource_name = decode_with_replacement(data[pos:end])
         pos = end
         o.resource_type, n = _read_bB(data, pos)
         pos += 2

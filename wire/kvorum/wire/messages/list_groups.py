@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -203,7 +204,10 @@ def _read_ListGroupsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Li
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="statesFilter")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.states_filter.append(element)
     n = data[pos]
@@ -256,7 +260,10 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Li
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="statesFilter")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.states_filter.append(element)
     n = data[pos]
@@ -279,7 +286,10 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Li
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="typesFilter")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.types_filter.append(element)
     n = data[pos]
@@ -325,14 +335,20 @@ def _read_ListGroupsResponseListedGroup_0(data: bytes, pos: int, count: int, bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_h(data, pos)
         pos += 2
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         o.group_state = ''
         o.group_type = ''
@@ -367,7 +383,10 @@ def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -376,7 +395,10 @@ def _read_ListGroupsResponseListedGroup_3(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -417,7 +439,10 @@ def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -426,7 +451,10 @@ def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -435,7 +463,10 @@ def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -479,7 +510,10 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -488,7 +522,10 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -497,7 +534,10 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -506,7 +546,10 @@ def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupType")
-        o.group_type = data[pos:end].decode()
+        try:
+            o.group_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_type = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -172,7 +173,10 @@ def _read_ListTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="stateFilters")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.state_filters.append(element)
     n = data[pos]
@@ -242,7 +246,10 @@ def _read_ListTransactionsRequest_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="stateFilters")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.state_filters.append(element)
     n = data[pos]
@@ -310,7 +317,10 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="stateFilters")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.state_filters.append(element)
     n = data[pos]
@@ -332,7 +342,10 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalIdPattern")
-        o.transactional_id_pattern = data[pos:end].decode()
+        try:
+            o.transactional_id_pattern = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id_pattern = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -384,7 +397,10 @@ def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
         o.producer_id, n = _read_qB(data, pos)
         pos += 9
@@ -393,7 +409,10 @@ def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionState")
-        o.transaction_state = data[pos:end].decode()
+        try:
+            o.transaction_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transaction_state = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -447,7 +466,10 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="unknownStateFilters")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.unknown_state_filters.append(element)
     n = data[pos]

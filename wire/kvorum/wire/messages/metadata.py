@@ -22,6 +22,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -361,7 +362,10 @@ def _read_MetadataRequestTopic_0(data: bytes, pos: int, count: int, budget: Budg
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -393,7 +397,10 @@ def _read_MetadataRequestTopic_9(data: bytes, pos: int, count: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -434,7 +441,10 @@ def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int, budget: Bud
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="name")
-            o.name = data[pos:end].decode()
+            try:
+                o.name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.name = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1024,7 +1034,10 @@ def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1072,7 +1085,10 @@ def _read_MetadataResponseTopic_1(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
@@ -1119,7 +1135,10 @@ def _read_MetadataResponseTopic_5(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
@@ -1166,7 +1185,10 @@ def _read_MetadataResponseTopic_7(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
@@ -1213,7 +1235,10 @@ def _read_MetadataResponseTopic_8(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
@@ -1262,7 +1287,10 @@ def _read_MetadataResponseTopic_9(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.is_internal, n = _read_tB(data, pos)
         pos += 2
@@ -1326,7 +1354,10 @@ def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.topic_id, o.is_internal, n = _read_16stB(data, pos)
         pos += 18
@@ -1394,7 +1425,10 @@ def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int, budget: Bu
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="name")
-            o.name = data[pos:end].decode()
+            try:
+                o.name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.name = decode_with_replacement(data[pos:end])
             pos = end
         o.topic_id, o.is_internal, n = _read_16stB(data, pos)
         pos += 18
@@ -1456,7 +1490,10 @@ def _read_MetadataResponseBroker_0(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, = _read_i(data, pos)
         pos += 4
@@ -1487,7 +1524,10 @@ def _read_MetadataResponseBroker_1(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_ih(data, pos)
         pos += 6
@@ -1497,7 +1537,10 @@ def _read_MetadataResponseBroker_1(data: bytes, pos: int, count: int, budget: Bu
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1531,7 +1574,10 @@ def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int, budget: Bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -1543,7 +1589,10 @@ def _read_MetadataResponseBroker_9(data: bytes, pos: int, count: int, budget: Bu
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1692,7 +1741,10 @@ def _read_MetadataResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
@@ -1752,7 +1804,10 @@ def _read_MetadataResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
@@ -1811,7 +1866,10 @@ def _read_MetadataResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
@@ -1870,7 +1928,10 @@ def _read_MetadataResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
@@ -1929,7 +1990,10 @@ def _read_MetadataResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
@@ -1993,7 +2057,10 @@ def _read_MetadataResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Met
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -2072,7 +2139,10 @@ def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[Me
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -2151,7 +2221,10 @@ def _read_MetadataResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[Me
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -2232,7 +2305,10 @@ def _read_MetadataResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[Me
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5
@@ -2313,7 +2389,10 @@ def _read_MetadataResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[Me
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.controller_id, n = _read_iB(data, pos)
     pos += 5

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -285,7 +286,10 @@ def _read_OffsetCommitRequestPartition_2(data: bytes, pos: int, count: int, budg
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.committed_leader_epoch = -1
         o.unknown_tagged_fields = None
@@ -317,7 +321,10 @@ def _read_OffsetCommitRequestPartition_6(data: bytes, pos: int, count: int, budg
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -350,7 +357,10 @@ def _read_OffsetCommitRequestPartition_8(data: bytes, pos: int, count: int, budg
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -388,7 +398,10 @@ def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budget: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -430,7 +443,10 @@ def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budget: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -474,7 +490,10 @@ def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -569,14 +588,20 @@ def _read_OffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.retention_time_ms, n = _read_qi(data, pos)
     pos += 12
@@ -620,14 +645,20 @@ def _read_OffsetCommitRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -672,14 +703,20 @@ def _read_OffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -724,14 +761,20 @@ def _read_OffsetCommitRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -741,7 +784,10 @@ def _read_OffsetCommitRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -790,7 +836,10 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -799,7 +848,10 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -811,7 +863,10 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -873,7 +928,10 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id_or_member_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -882,7 +940,10 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -894,7 +955,10 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -996,7 +1060,10 @@ def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int, budget:
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1040,7 +1107,10 @@ def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int, budget:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

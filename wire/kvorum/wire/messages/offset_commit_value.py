@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -99,7 +100,10 @@ def _read_OffsetCommitValue_0(data: bytes, pos: int, budget: Budget) -> tuple[Of
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, = _read_q(data, pos)
     pos += 8
@@ -128,7 +132,10 @@ def _read_OffsetCommitValue_1(data: bytes, pos: int, budget: Budget) -> tuple[Of
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, o.expire_timestamp = _read_qq(data, pos)
     pos += 16
@@ -156,7 +163,10 @@ def _read_OffsetCommitValue_2(data: bytes, pos: int, budget: Budget) -> tuple[Of
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, = _read_q(data, pos)
     pos += 8
@@ -185,7 +195,10 @@ def _read_OffsetCommitValue_3(data: bytes, pos: int, budget: Budget) -> tuple[Of
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, = _read_q(data, pos)
     pos += 8
@@ -237,7 +250,10 @@ def _read_OffsetCommitValue_4(data: bytes, pos: int, budget: Budget) -> tuple[Of
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="metadata")
-    o.metadata = data[pos:end].decode()
+    try:
+        o.metadata = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.metadata = decode_with_replacement(data[pos:end])
     pos = end
     o.commit_timestamp, n = _read_qB(data, pos)
     pos += 9

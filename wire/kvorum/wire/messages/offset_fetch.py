@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -444,7 +445,10 @@ def _read_OffsetFetchRequestTopics_8(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -540,7 +544,10 @@ def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -595,7 +602,10 @@ def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -607,7 +617,10 @@ def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int, budget: B
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="memberId")
-            o.member_id = data[pos:end].decode()
+            try:
+                o.member_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.member_id = decode_with_replacement(data[pos:end])
             pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -669,7 +682,10 @@ def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -681,7 +697,10 @@ def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int, budget: 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="memberId")
-            o.member_id = data[pos:end].decode()
+            try:
+                o.member_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.member_id = decode_with_replacement(data[pos:end])
             pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -742,7 +761,10 @@ def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int, budget: B
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -793,7 +815,10 @@ def _read_OffsetFetchRequestTopic_6(data: bytes, pos: int, count: int, budget: B
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -841,7 +866,10 @@ def _read_OffsetFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[O
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -886,7 +914,10 @@ def _read_OffsetFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[O
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -932,7 +963,10 @@ def _read_OffsetFetchRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[O
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -987,7 +1021,10 @@ def _read_OffsetFetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[O
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1171,7 +1208,10 @@ def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int, bud
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="metadata")
-            o.metadata = data[pos:end].decode()
+            try:
+                o.metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -1212,7 +1252,10 @@ def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int, budget:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1312,7 +1355,10 @@ def _read_OffsetFetchResponsePartition_1(data: bytes, pos: int, count: int, budg
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="metadata")
-            o.metadata = data[pos:end].decode()
+            try:
+                o.metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
@@ -1347,7 +1393,10 @@ def _read_OffsetFetchResponsePartition_5(data: bytes, pos: int, count: int, budg
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="metadata")
-            o.metadata = data[pos:end].decode()
+            try:
+                o.metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
@@ -1383,7 +1432,10 @@ def _read_OffsetFetchResponsePartition_6(data: bytes, pos: int, count: int, budg
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="metadata")
-            o.metadata = data[pos:end].decode()
+            try:
+                o.metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -1424,7 +1476,10 @@ def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1477,7 +1532,10 @@ def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int, budget:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1528,7 +1586,10 @@ def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int, budget: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1569,7 +1630,10 @@ def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int, budget: 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1612,7 +1676,10 @@ def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

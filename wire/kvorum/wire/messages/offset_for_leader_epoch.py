@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -274,7 +275,10 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -317,7 +321,10 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -499,7 +506,10 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, 
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -542,7 +552,10 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -467,7 +468,10 @@ def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int, bu
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -511,7 +515,10 @@ def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -609,7 +616,10 @@ def _read_ProduceRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Produ
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.acks, o.timeout_ms, n = _read_hii(data, pos)
     pos += 10
@@ -652,7 +662,10 @@ def _read_ProduceRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[Produ
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.acks, o.timeout_ms, n = _read_hiB(data, pos)
     pos += 7
@@ -708,7 +721,10 @@ def _read_ProduceRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[Prod
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="transactionalId")
-        o.transactional_id = data[pos:end].decode()
+        try:
+            o.transactional_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.transactional_id = decode_with_replacement(data[pos:end])
         pos = end
     o.acks, o.timeout_ms, n = _read_hiB(data, pos)
     pos += 7
@@ -786,7 +802,10 @@ def _read_ProduceResponseBatchIndexAndErrorMessage_8(data: bytes, pos: int, coun
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="batchIndexErrorMessage")
-            o.batch_index_error_message = data[pos:end].decode()
+            try:
+                o.batch_index_error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.batch_index_error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -819,7 +838,10 @@ def _read_ProduceResponseBatchIndexAndErrorMessage_9(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="batchIndexErrorMessage")
-            o.batch_index_error_message = data[pos:end].decode()
+            try:
+                o.batch_index_error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.batch_index_error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -916,7 +938,10 @@ def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.maybe_current_leader = None
         o.unknown_tagged_fields = None
@@ -969,7 +994,10 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1053,7 +1081,10 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1106,7 +1137,10 @@ def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int, budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -1118,7 +1152,10 @@ def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int, budg
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1164,7 +1201,10 @@ def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1206,7 +1246,10 @@ def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1248,7 +1291,10 @@ def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -1292,7 +1338,10 @@ def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1345,7 +1394,10 @@ def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -148,7 +149,10 @@ def _read_QuorumStateData_0(data: bytes, pos: int, budget: Budget) -> tuple[Quor
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clusterId")
-    o.cluster_id = data[pos:end].decode()
+    try:
+        o.cluster_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.cluster_id = decode_with_replacement(data[pos:end])
     pos = end
     o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n = _read_iiiqB(data, pos)
     pos += 21

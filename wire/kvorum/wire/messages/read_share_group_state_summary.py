@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -306,7 +307,10 @@ def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int, budget: Bud
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -359,7 +363,10 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.state_epoch, o.leader_epoch, o.start_offset, n = _read_iiqB(data, pos)
         pos += 17
@@ -404,7 +411,10 @@ def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n = _read_iiqiB(data, pos)
         pos += 21

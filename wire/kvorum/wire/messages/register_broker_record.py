@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     fail,
     long_string_length,
@@ -206,7 +207,10 @@ def _read_RegisterBrokerRecordBrokerFeature_0(data: bytes, pos: int, count: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.min_supported_version, o.max_supported_version, n = _read_hhB(data, pos)
         pos += 5
@@ -242,7 +246,10 @@ def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -251,7 +258,10 @@ def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, o.security_protocol, n = _read_HhB(data, pos)
         pos += 5
@@ -316,7 +326,10 @@ def _read_RegisterBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.fenced, n = _read_tB(data, pos)
     pos += 2
@@ -404,7 +417,10 @@ def _read_RegisterBrokerRecord_1(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.fenced, o.in_controlled_shutdown, n = _read_ttB(data, pos)
     pos += 3
@@ -489,7 +505,10 @@ def _read_RegisterBrokerRecord_2(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.fenced, o.in_controlled_shutdown, n = _read_ttB(data, pos)
     pos += 3
@@ -609,7 +628,10 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.fenced, o.in_controlled_shutdown, n = _read_ttB(data, pos)
     pos += 3
@@ -757,7 +779,10 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int, budget: Budget) -> tuple
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rack")
-        o.rack = data[pos:end].decode()
+        try:
+            o.rack = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack = decode_with_replacement(data[pos:end])
         pos = end
     o.fenced, o.in_controlled_shutdown, n = _read_ttB(data, pos)
     pos += 3

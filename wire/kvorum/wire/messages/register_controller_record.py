@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -163,7 +164,10 @@ def _read_RegisterControllerRecordControllerFeature_0(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.min_supported_version, o.max_supported_version, n = _read_hhB(data, pos)
         pos += 5
@@ -199,7 +203,10 @@ def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -208,7 +215,10 @@ def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, o.security_protocol, n = _read_HhB(data, pos)
         pos += 5

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     not_a_uuid,
@@ -116,7 +117,10 @@ def _read_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(data: bytes
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.id, o.partition, n = _read_16siB(data, pos)
         pos += 21

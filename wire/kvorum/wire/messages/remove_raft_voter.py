@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     not_a_uuid,
@@ -113,7 +114,10 @@ def _read_RemoveRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.voter_id, o.voter_directory_id, n = _read_i16sB(data, pos)
     pos += 21
@@ -151,7 +155,10 @@ def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

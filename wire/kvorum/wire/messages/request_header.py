@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
     read_tags,
@@ -73,7 +74,10 @@ def _read_RequestHeader_1(data: bytes, pos: int, budget: Budget) -> tuple[Reques
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
     o.unknown_tagged_fields = None
     return o, pos
@@ -100,7 +104,10 @@ def _read_RequestHeader_2(data: bytes, pos: int, budget: Budget) -> tuple[Reques
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

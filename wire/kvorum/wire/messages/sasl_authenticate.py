@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -166,7 +167,10 @@ def _read_SaslAuthenticateResponse_0(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -205,7 +209,10 @@ def _read_SaslAuthenticateResponse_1(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -248,7 +255,10 @@ def _read_SaslAuthenticateResponse_2(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -86,7 +87,10 @@ def _read_SaslHandshakeRequest_0(data: bytes, pos: int, budget: Budget) -> tuple
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="mechanism")
-    o.mechanism = data[pos:end].decode()
+    try:
+        o.mechanism = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.mechanism = decode_with_replacement(data[pos:end])
     pos = end
     o.unknown_tagged_fields = None
     return o, pos
@@ -119,7 +123,10 @@ def _read_SaslHandshakeResponse_0(data: bytes, pos: int, budget: Budget) -> tupl
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="mechanisms")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.mechanisms.append(element)
     o.unknown_tagged_fields = None

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -494,7 +495,10 @@ def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -506,7 +510,10 @@ def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.share_session_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -570,7 +577,10 @@ def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -582,7 +592,10 @@ def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int, budget: Budget) -> tu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.share_session_epoch, o.is_renew_ack, n = _read_itB(data, pos)
     pos += 6
@@ -667,7 +680,10 @@ def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         (o.current_leader,), pos = _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data, pos, 1, budget)
         n = data[pos]
@@ -709,7 +725,10 @@ def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -721,7 +740,10 @@ def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -815,7 +837,10 @@ def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -889,7 +914,10 @@ def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.acquisition_lock_timeout_ms, n = _read_iB(data, pos)
     pos += 5

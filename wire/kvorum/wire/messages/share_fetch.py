@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -670,7 +671,10 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Sh
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -682,7 +686,10 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Sh
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n = _read_iiiiiiB(data, pos)
     pos += 25
@@ -764,7 +771,10 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[Sh
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -776,7 +786,10 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[Sh
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n = _read_iiiiiibtB(data, pos)
     pos += 27
@@ -901,7 +914,10 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         o.acknowledge_error_code, n = _read_hB(data, pos)
         pos += 3
@@ -913,7 +929,10 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="acknowledgeErrorMessage")
-            o.acknowledge_error_message = data[pos:end].decode()
+            try:
+                o.acknowledge_error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.acknowledge_error_message = decode_with_replacement(data[pos:end])
             pos = end
         (o.current_leader,), pos = _read_ShareFetchResponseLeaderIdAndEpoch_1(data, pos, 1, budget)
         n = data[pos]
@@ -996,7 +1015,10 @@ def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5
@@ -1008,7 +1030,10 @@ def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int, bu
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rack")
-            o.rack = data[pos:end].decode()
+            try:
+                o.rack = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1102,7 +1127,10 @@ def _read_ShareFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[S
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     o.acquisition_lock_timeout_ms, n = _read_iB(data, pos)
     pos += 5

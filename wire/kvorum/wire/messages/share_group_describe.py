@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -298,7 +299,10 @@ def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -> 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupIds")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.group_ids.append(element)
     o.include_authorized_operations, n = _read_tB(data, pos)
@@ -339,7 +343,10 @@ def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, cou
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -436,7 +443,10 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -448,7 +458,10 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rackId")
-            o.rack_id = data[pos:end].decode()
+            try:
+                o.rack_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack_id = decode_with_replacement(data[pos:end])
             pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -457,7 +470,10 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -466,7 +482,10 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -488,7 +507,10 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
         (o.assignment,), pos = _read_ShareGroupDescribeResponseAssignment_1(data, pos, 1, budget)
@@ -555,7 +577,10 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -564,7 +589,10 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -573,7 +601,10 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         o.group_epoch, o.assignment_epoch, n = _read_iiB(data, pos)
         pos += 9
@@ -582,7 +613,10 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="assignorName")
-        o.assignor_name = data[pos:end].decode()
+        try:
+            o.assignor_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.assignor_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -202,7 +203,10 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) ->
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -211,7 +215,10 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) ->
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.member_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -223,7 +230,10 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) ->
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -246,7 +256,10 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) ->
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="subscribedTopicNames")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.subscribed_topic_names.append(element)
     n = data[pos]
@@ -384,7 +397,10 @@ def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -396,7 +412,10 @@ def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
     o.member_epoch, o.heartbeat_interval_ms, n = _read_iib(data, pos)
     pos += 9

@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -77,7 +78,10 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -86,7 +90,10 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientId")
-    o.client_id = data[pos:end].decode()
+    try:
+        o.client_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -95,7 +102,10 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientHost")
-    o.client_host = data[pos:end].decode()
+    try:
+        o.client_host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_host = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -117,7 +127,10 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subscribedTopicNames")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.subscribed_topic_names.append(element)
     n = data[pos]

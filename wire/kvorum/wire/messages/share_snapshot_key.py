@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
     not_a_uuid,
@@ -67,7 +68,10 @@ def _read_ShareSnapshotKey_0(data: bytes, pos: int, budget: Budget) -> tuple[Sha
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.topic_id, o.partition = _read_16si(data, pos)
     pos += 20

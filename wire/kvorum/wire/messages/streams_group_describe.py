@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -533,7 +534,10 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupIds")
-        element = data[pos:end].decode()
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
         pos = end
         o.group_ids.append(element)
     o.include_authorized_operations, n = _read_tB(data, pos)
@@ -574,7 +578,10 @@ def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -626,7 +633,10 @@ def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7
@@ -755,7 +765,10 @@ def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         o.partition, o.offset, n = _read_iqB(data, pos)
         pos += 13
@@ -791,7 +804,10 @@ def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -800,7 +816,10 @@ def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -839,7 +858,10 @@ def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -875,7 +897,10 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -897,7 +922,10 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="sourceTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.source_topics.append(element)
         n = data[pos]
@@ -920,7 +948,10 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="repartitionSinkTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.repartition_sink_topics.append(element)
         n = data[pos]
@@ -1008,7 +1039,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         o.member_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -1020,7 +1054,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="instanceId")
-            o.instance_id = data[pos:end].decode()
+            try:
+                o.instance_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.instance_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1032,7 +1069,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="rackId")
-            o.rack_id = data[pos:end].decode()
+            try:
+                o.rack_id = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.rack_id = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1041,7 +1081,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientId")
-        o.client_id = data[pos:end].decode()
+        try:
+            o.client_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1050,7 +1093,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clientHost")
-        o.client_host = data[pos:end].decode()
+        try:
+            o.client_host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.client_host = decode_with_replacement(data[pos:end])
         pos = end
         o.topology_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -1059,7 +1105,10 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="processId")
-        o.process_id = data[pos:end].decode()
+        try:
+            o.process_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.process_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_b(data, pos)
         pos += 1
@@ -1238,7 +1287,10 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -1247,7 +1299,10 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupId")
-        o.group_id = data[pos:end].decode()
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1256,7 +1311,10 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupState")
-        o.group_state = data[pos:end].decode()
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
         pos = end
         o.group_epoch, o.assignment_epoch, n = _read_iib(data, pos)
         pos += 9

@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -719,7 +720,10 @@ def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7
@@ -775,7 +779,10 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -797,7 +804,10 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="sourceTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.source_topics.append(element)
         n = data[pos]
@@ -820,7 +830,10 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="sourceTopicRegex")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.source_topic_regex.append(element)
         n = data[pos]
@@ -855,7 +868,10 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="repartitionSinkTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.repartition_sink_topics.append(element)
         n = data[pos]
@@ -957,7 +973,10 @@ def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count:
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         o.partition, o.offset, n = _read_iqB(data, pos)
         pos += 13
@@ -993,7 +1012,10 @@ def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1002,7 +1024,10 @@ def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1041,7 +1066,10 @@ def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -1078,7 +1106,10 @@ def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1171,7 +1202,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -1180,7 +1214,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.member_epoch, o.endpoint_information_epoch, n = _read_iiB(data, pos)
     pos += 9
@@ -1192,7 +1229,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="instanceId")
-        o.instance_id = data[pos:end].decode()
+        try:
+            o.instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1204,7 +1244,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     o.rebalance_timeout_ms, n = _read_ib(data, pos)
     pos += 5
@@ -1261,7 +1304,10 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="processId")
-        o.process_id = data[pos:end].decode()
+        try:
+            o.process_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.process_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_b(data, pos)
     pos += 1
@@ -1405,7 +1451,10 @@ def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, c
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1457,7 +1506,10 @@ def _read_StreamsGroupHeartbeatResponseEndpoint_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -1552,7 +1604,10 @@ def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1604,7 +1659,10 @@ def _read_StreamsGroupHeartbeatResponseStatus_0(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="statusDetail")
-        o.status_detail = data[pos:end].decode()
+        try:
+            o.status_detail = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.status_detail = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -1644,7 +1702,10 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -1653,7 +1714,10 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n = _read_iiiiB(data, pos)
     pos += 17

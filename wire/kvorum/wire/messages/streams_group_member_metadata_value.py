@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -164,7 +165,10 @@ def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -173,7 +177,10 @@ def _read_StreamsGroupMemberMetadataValueKeyValue_0(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -212,7 +219,10 @@ def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -249,7 +259,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="instanceId")
-        o.instance_id = data[pos:end].decode()
+        try:
+            o.instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -261,7 +274,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="rackId")
-        o.rack_id = data[pos:end].decode()
+        try:
+            o.rack_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.rack_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -270,7 +286,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientId")
-    o.client_id = data[pos:end].decode()
+    try:
+        o.client_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -279,7 +298,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="clientHost")
-    o.client_host = data[pos:end].decode()
+    try:
+        o.client_host = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_host = decode_with_replacement(data[pos:end])
     pos = end
     o.rebalance_timeout_ms, o.topology_epoch, n = _read_iiB(data, pos)
     pos += 9
@@ -288,7 +310,10 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="processId")
-    o.process_id = data[pos:end].decode()
+    try:
+        o.process_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.process_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_b(data, pos)
     pos += 1

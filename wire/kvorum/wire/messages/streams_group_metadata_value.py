@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -113,7 +114,10 @@ def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -122,7 +126,10 @@ def _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data: bytes, pos: int,
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

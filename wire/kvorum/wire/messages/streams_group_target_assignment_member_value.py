@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_int32s,
     long_string_length,
     long_uvarint,
@@ -106,7 +107,10 @@ def _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data: bytes, pos: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

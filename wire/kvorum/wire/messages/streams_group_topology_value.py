@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -222,7 +223,10 @@ def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="key")
-        o.key = data[pos:end].decode()
+        try:
+            o.key = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.key = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -231,7 +235,10 @@ def _read_StreamsGroupTopologyValueTopicConfig_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="value")
-        o.value = data[pos:end].decode()
+        try:
+            o.value = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.value = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -334,7 +341,10 @@ def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         o.partitions, o.replication_factor, n = _read_ihB(data, pos)
         pos += 7
@@ -390,7 +400,10 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="subtopologyId")
-        o.subtopology_id = data[pos:end].decode()
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -412,7 +425,10 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="sourceTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.source_topics.append(element)
         n = data[pos]
@@ -435,7 +451,10 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="sourceTopicRegex")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.source_topic_regex.append(element)
         n = data[pos]
@@ -470,7 +489,10 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="repartitionSinkTopics")
-            element = data[pos:end].decode()
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
             pos = end
             o.repartition_sink_topics.append(element)
         n = data[pos]

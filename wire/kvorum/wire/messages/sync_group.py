@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -183,7 +184,10 @@ def _read_SyncGroupRequestAssignment_0(data: bytes, pos: int, count: int, budget
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -223,7 +227,10 @@ def _read_SyncGroupRequestAssignment_4(data: bytes, pos: int, count: int, budget
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="memberId")
-        o.member_id = data[pos:end].decode()
+        try:
+            o.member_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.member_id = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -267,14 +274,20 @@ def _read_SyncGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -320,14 +333,20 @@ def _read_SyncGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
@@ -337,7 +356,10 @@ def _read_SyncGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n, = _read_i(data, pos)
     pos += 4
@@ -387,7 +409,10 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_iB(data, pos)
     pos += 5
@@ -396,7 +421,10 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -408,7 +436,10 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -471,7 +502,10 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.generation_id, n = _read_iB(data, pos)
     pos += 5
@@ -480,7 +514,10 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -492,7 +529,10 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -504,7 +544,10 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -516,7 +559,10 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolName")
-        o.protocol_name = data[pos:end].decode()
+        try:
+            o.protocol_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_name = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -678,7 +724,10 @@ def _read_SyncGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Sy
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolType")
-        o.protocol_type = data[pos:end].decode()
+        try:
+            o.protocol_type = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_type = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -690,7 +739,10 @@ def _read_SyncGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Sy
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="protocolName")
-        o.protocol_name = data[pos:end].decode()
+        try:
+            o.protocol_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.protocol_name = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

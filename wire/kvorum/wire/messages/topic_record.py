@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     not_a_uuid,
@@ -67,7 +68,10 @@ def _read_TopicRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[TopicRec
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="name")
-    o.name = data[pos:end].decode()
+    try:
+        o.name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.name = decode_with_replacement(data[pos:end])
     pos = end
     o.topic_id, n = _read_16sB(data, pos)
     pos += 17

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     new,
     no_tags,
 )
@@ -53,7 +54,10 @@ def _read_TransactionLogKey_0(data: bytes, pos: int, budget: Budget) -> tuple[Tr
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     o.unknown_tagged_fields = None
     return o, pos

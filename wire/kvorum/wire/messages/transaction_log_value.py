@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_int32s,
     long_string_length,
@@ -167,7 +168,10 @@ def _read_TransactionLogValuePartitionsSchema_0(data: bytes, pos: int, count: in
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -218,7 +222,10 @@ def _read_TransactionLogValuePartitionsSchema_1(data: bytes, pos: int, count: in
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topic")
-        o.topic = data[pos:end].decode()
+        try:
+            o.topic = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

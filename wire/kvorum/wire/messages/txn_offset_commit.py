@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -282,7 +283,10 @@ def _read_TxnOffsetCommitRequestPartition_0(data: bytes, pos: int, count: int, b
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.committed_leader_epoch = -1
         o.unknown_tagged_fields = None
@@ -314,7 +318,10 @@ def _read_TxnOffsetCommitRequestPartition_2(data: bytes, pos: int, count: int, b
             end = pos + n
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         o.unknown_tagged_fields = None
         found.append(o)
@@ -347,7 +354,10 @@ def _read_TxnOffsetCommitRequestPartition_3(data: bytes, pos: int, count: int, b
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="committedMetadata")
-            o.committed_metadata = data[pos:end].decode()
+            try:
+                o.committed_metadata = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.committed_metadata = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -385,7 +395,10 @@ def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int, budge
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -426,7 +439,10 @@ def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budge
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -469,7 +485,10 @@ def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int, budge
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -517,14 +536,20 @@ def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhi(data, pos)
     pos += 14
@@ -574,14 +599,20 @@ def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     n, = _read_h(data, pos)
     pos += 2
     end = pos + n
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhi(data, pos)
     pos += 14
@@ -633,7 +664,10 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="transactionalId")
-    o.transactional_id = data[pos:end].decode()
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -642,7 +676,10 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="groupId")
-    o.group_id = data[pos:end].decode()
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
     pos = end
     o.producer_id, o.producer_epoch, o.generation_id, n = _read_qhiB(data, pos)
     pos += 15
@@ -651,7 +688,10 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     end = pos + n - 1
     if not pos <= end <= size:
         check_length(end - pos, pos, size, what="memberId")
-    o.member_id = data[pos:end].decode()
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
     pos = end
     n = data[pos]
     pos += 1
@@ -663,7 +703,10 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="groupInstanceId")
-        o.group_instance_id = data[pos:end].decode()
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -768,7 +811,10 @@ def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int, budg
         end = pos + n
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n, = _read_i(data, pos)
         pos += 4
@@ -811,7 +857,10 @@ def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int, budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     new,
     read_tags,
@@ -118,7 +119,10 @@ def _read_UnregisterBrokerResponse_0(data: bytes, pos: int, budget: Budget) -> t
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

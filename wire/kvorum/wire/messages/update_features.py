@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     long_string_length,
     long_uvarint,
     new,
@@ -201,7 +202,10 @@ def _read_UpdateFeaturesRequestFeatureUpdateKey_0(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="feature")
-        o.feature = data[pos:end].decode()
+        try:
+            o.feature = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.feature = decode_with_replacement(data[pos:end])
         pos = end
         o.max_version_level, o.allow_downgrade, n = _read_htB(data, pos)
         pos += 4
@@ -240,7 +244,10 @@ def _read_UpdateFeaturesRequestFeatureUpdateKey_1(data: bytes, pos: int, count: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="feature")
-        o.feature = data[pos:end].decode()
+        try:
+            o.feature = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.feature = decode_with_replacement(data[pos:end])
         pos = end
         o.max_version_level, o.upgrade_type, n = _read_hbB(data, pos)
         pos += 4
@@ -361,7 +368,10 @@ def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="feature")
-        o.feature = data[pos:end].decode()
+        try:
+            o.feature = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.feature = decode_with_replacement(data[pos:end])
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -373,7 +383,10 @@ def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, 
             end = pos + n - 1
             if not pos <= end <= size:
                 check_length(end - pos, pos, size, what="errorMessage")
-            o.error_message = data[pos:end].decode()
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
             pos = end
         n = data[pos]
         pos += 1
@@ -418,7 +431,10 @@ def _read_UpdateFeaturesResponse_0(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -474,7 +490,10 @@ def _read_UpdateFeaturesResponse_2(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="errorMessage")
-        o.error_message = data[pos:end].decode()
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -273,7 +274,10 @@ def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="name")
-        o.name = data[pos:end].decode()
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -282,7 +286,10 @@ def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int, bu
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -323,7 +330,10 @@ def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tup
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.current_leader_epoch, o.voter_id, o.voter_directory_id, n = _read_ii16sB(data, pos)
     pos += 25
@@ -382,7 +392,10 @@ def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: i
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_iB(data, pos)
         pos += 5

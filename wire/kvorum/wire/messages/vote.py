@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     UVARINT_1,
     Write,
     check_length,
+    decode_with_replacement,
     end_of_tag,
     long_string_length,
     long_uvarint,
@@ -398,7 +399,10 @@ def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -450,7 +454,10 @@ def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -502,7 +509,10 @@ def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budg
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1
@@ -555,7 +565,10 @@ def _read_VoteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     n = data[pos]
     pos += 1
@@ -608,7 +621,10 @@ def _read_VoteRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.voter_id, n = _read_iB(data, pos)
     pos += 5
@@ -664,7 +680,10 @@ def _read_VoteRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="clusterId")
-        o.cluster_id = data[pos:end].decode()
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
         pos = end
     o.voter_id, n = _read_iB(data, pos)
     pos += 5
@@ -741,7 +760,10 @@ def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: 
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="host")
-        o.host = data[pos:end].decode()
+        try:
+            o.host = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.host = decode_with_replacement(data[pos:end])
         pos = end
         o.port, n = _read_HB(data, pos)
         pos += 3
@@ -781,7 +803,10 @@ def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int, budget: Bud
         end = pos + n - 1
         if not pos <= end <= size:
             check_length(end - pos, pos, size, what="topicName")
-        o.topic_name = data[pos:end].decode()
+        try:
+            o.topic_name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.topic_name = decode_with_replacement(data[pos:end])
         pos = end
         n = data[pos]
         pos += 1

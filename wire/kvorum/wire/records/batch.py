@@ -3,7 +3,7 @@
 A batch begins with 61 bytes, big endian: base offset, length of what follows it, partition leader
 epoch, format, CRC-32C, attributes, last offset delta, base and largest timestamp, producer id and
 epoch, base sequence, number of records. The checksum covers all from the attributes on, so that
-who appends a batch can number it without touching the rest.
+a leader can assign offsets to a batch without changing the rest.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WHAT = "record batch"
 
 
 class RecordBatch(NamedTuple):
-    """A batch in a buffer: its header fields, where it stands, and a view of all its bytes."""
+    """A batch in a buffer: its header fields, its position, and a view of all its bytes."""
 
     base_offset: int
     length: int
@@ -74,7 +74,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes the batch takes, header included."""
+        """The size of the batch in bytes, header included."""
         return self.length + LENGTH_FIELD_END
 
     @property
@@ -97,7 +97,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """How the records are packed; `CorruptBatchError` for a way that does not exist."""
+        """The compression of the records; `CorruptBatchError` for an unknown one."""
         number = self.attributes & COMPRESSION_MASK
         if number > Compression.ZSTD:
             raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
@@ -125,18 +125,18 @@ class RecordBatch(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum holds."""
+        """Whether the checksum is right."""
         return crc32c(self.data[CRC_START:]) == self.crc
 
     def verify(self) -> None:
-        """Raise `CorruptBatchError` unless the checksum holds."""
+        """Raise `CorruptBatchError` unless the checksum is right."""
         computed = crc32c(self.data[CRC_START:])
         if computed != self.crc:
             problem = f"checksum {computed} where {self.crc} is stored"
             raise CorruptBatchError(_WHAT, problem, offset=self.position)
 
     def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
-        """Yield the records, one at a time; the checksum is not looked at.
+        """Yield the records, one at a time; the checksum is not verified.
 
         Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
         ones that take more than `decompressed_bytes_max`.
@@ -178,7 +178,7 @@ def read_batches(
 
 
 def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
-    """Return the batch at `pos`, None where it is cut off; `CorruptBatchError` for no batch."""
+    """Return the batch at `pos`, or None if it is cut off; may raise `CorruptBatchError`."""
     end = _batch_end(view, pos)
     if end is None:
         return None
@@ -188,12 +188,12 @@ def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
 
 
 def cut_off(size: int, pos: int) -> CorruptBatchError:
-    """Return the error for what goes on behind the end of the buffer, `size` bytes after `pos`."""
+    """Return the error for a batch of `size` bytes at `pos` that ends behind the buffer."""
     return CorruptBatchError(_WHAT, f"cut off after {size} bytes", offset=pos)
 
 
 def _batch_end(view: memoryview, pos: int) -> int | None:
-    """Return where the batch at `pos` ends by its own word; None where that is cut off."""
+    """Return the end of the batch at `pos` by its length field; None if that is cut off."""
     if len(view) - pos <= LENGTH_FIELD_END + 4:
         return None
     (length,) = _LENGTH.unpack_from(view, pos + 8)
@@ -220,7 +220,7 @@ def _check_numbers(batch: RecordBatch) -> None:
 
 
 class BatchOptions(NamedTuple):
-    """What a batch says of itself beside its records."""
+    """The header values of a batch to be built."""
 
     base_offset: int = 0
     partition_leader_epoch: int = -1

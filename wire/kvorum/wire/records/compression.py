@@ -1,7 +1,7 @@
 """Compression of a batch's records: gzip, snappy in both framings, lz4 and zstd.
 
-The library is imported when a batch asks for it. What is unpacked is bounded before it is
-unpacked: the bytes come from outside.
+A library is imported when the first batch needs it. The unpacked size is limited before bytes are
+unpacked, because the bytes come from outside.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
 DECOMPRESSED_BYTES_MAX = 5 * 1024 * 1024
 """Most that a batch may unpack to unless its reader allows more, which kafka-dump-log takes too.
 
-A few bytes can stand for all of it, and reading it holds it twice: packed bytes from anywhere are
-read in 16 MiB beside their own size.
+A few bytes can unpack to all of it, and reading holds it twice: packed bytes from an unknown peer
+take at most 16 MiB besides their own size.
 """
 
 # Room for what is unpacked is first guessed, then multiplied: most batches take a few KiB, and
@@ -24,7 +24,7 @@ read in 16 MiB beside their own size.
 _FIRST_ROOM_BYTES = 32 * 1024
 _USUAL_RATIO = 4
 _ROOM_GROWTH = 8
-# A snappy block repeats at most 64 bytes for three of its own: more than this is a lie.
+# A snappy block repeats at most 64 bytes for three of its own: a higher ratio is forged.
 _SNAPPY_RATIO_MAX = 22
 _WHAT = "compressed batch"
 # The framing of snappy-java, which Kafka uses: this, two version numbers, then sized blocks.
@@ -35,7 +35,7 @@ _BLOCK_SIZE = struct.Struct(">i")
 
 
 class Compression(IntEnum):
-    """How a batch's records are packed: the low three bits of its attributes."""
+    """The compression of a batch's records: the low three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -51,7 +51,7 @@ def compress(data: bytes, compression: Compression) -> bytes:
     if compression is Compression.SNAPPY:
         return _compress_xerial(data)
     if compression is Compression.LZ4:
-        # Kafka reads no blocks that build on the one before.
+        # Kafka reads no blocks that depend on the preceding one.
         packer = _codec(compression).Compressor(content_checksum=False, block_linked=False)
         packer.compress(data)
         return bytes(packer.finish())
@@ -86,7 +86,7 @@ def _decompress_stream(data: bytes, compression: Compression, size_max: int) -> 
 
 def _unpack_within(data: bytes, compression: Compression, room: int) -> bytes | None:
     """Return the unpacked bytes, None if there are more than `room`."""
-    # One byte more tells "exactly as much" from "more".
+    # One byte more shows the difference between "exactly as much" and "more".
     unpacked = bytearray(room + 1)
     try:
         size = _codec(compression).decompress_into(data, unpacked)
@@ -133,7 +133,7 @@ def _decompress_snappy(data: bytes, size_max: int) -> bytes:
 def _snappy_block(data: bytes, size_max: int) -> bytes:
     codec = _codec(Compression.SNAPPY)
     try:
-        # A block begins with what it unpacks to, so a bomb shows itself here.
+        # A block begins with its unpacked size, so a decompression bomb is found here.
         size = codec.decompress_raw_len(data)
         if size > len(data) * _SNAPPY_RATIO_MAX:
             problem = f"snappy: a block of {len(data)} bytes says that it holds {size}"
@@ -152,13 +152,13 @@ def _too_large(compression: Compression, size_max: int) -> BatchTooLargeError:
 
 
 def _codec(compression: Compression) -> Any:
-    import cramjam  # noqa: PLC0415 - only who meets a compressed batch pays for it
+    import cramjam  # noqa: PLC0415 - only readers of compressed batches need it
 
     return getattr(cramjam, compression.name.lower())
 
 
 def _errors() -> type[Exception]:
-    import cramjam  # noqa: PLC0415 - imported already when this is asked
+    import cramjam  # noqa: PLC0415 - imported already at this point
 
     error: type[Exception] = cramjam.DecompressionError
     return error

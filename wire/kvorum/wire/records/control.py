@@ -1,7 +1,7 @@
-"""Control records: what the log says about itself (ControlRecordUtils in Kafka).
+"""Control records of a log (ControlRecordUtils in Kafka).
 
-The key is a version (0) and a type, the value a message of its own: who leads, which voters there
-are, where a snapshot begins and ends, how a producer's transaction ended.
+The key is a version (0) and a type, the value a message: the leader, the voters, the begin and end
+of a snapshot, or the end of a producer's transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.record import Record, RecordData
 
-# Kafka writes and reads what the quorum says of itself in this version of each schema.
+# Kafka writes and reads the quorum's control records in this version of each schema.
 CONTROL_VERSION: Final = 0
 _KEY = struct.Struct(">hh")
 _VERSION = struct.Struct(">h")
@@ -69,7 +69,7 @@ def message_class(control_type: ControlRecordType) -> type[Message]:
 
 
 def decode_control_record(record: Record) -> ControlRecord:
-    """Return what a record of a control batch says.
+    """Return the type and the message of a record in a control batch.
 
     Raises `CorruptBatchError` for a type that does not exist, and for a key or value that is
     missing or too short.
@@ -101,7 +101,7 @@ def _transaction_end(control_type: ControlRecordType, value: bytes) -> ControlRe
 
 
 def encode_control_record(control: ControlRecord, timestamp_ms: int) -> RecordData:
-    """Return a control record to put into a control batch."""
+    """Return a control record for a control batch."""
     return RecordData(
         key=_KEY.pack(CONTROL_VERSION, control.type),
         value=_value(control),

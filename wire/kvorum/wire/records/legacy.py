@@ -53,7 +53,7 @@ class LegacyMessage(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes the message takes, offset and length included."""
+        """The size of the message in bytes, offset and length included."""
         return len(self.data)
 
     @property
@@ -73,7 +73,7 @@ class LegacyMessage(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """How the wrapped messages are packed; NONE for a message that wraps none."""
+        """The compression of the wrapped messages; NONE for a message that wraps none."""
         number = self.attributes & COMPRESSION_MASK
         if number > Compression.LZ4:
             raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
@@ -81,7 +81,7 @@ class LegacyMessage(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it says something of the log itself: control records are younger."""
+        """Always False: these formats are older than control records."""
         return False
 
     @property
@@ -91,13 +91,13 @@ class LegacyMessage(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum holds."""
+        """Whether the checksum is right."""
         return zlib.crc32(self.data[MAGIC_PLACE:]) == self.crc
 
     def records(
         self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     ) -> Iterator[LegacyMessage]:
-        """Yield the messages that this one wraps, or itself; checksums are not looked at.
+        """Yield the messages that this one wraps, or itself; checksums are not verified.
 
         Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
         ones that take more than `decompressed_bytes_max`.
@@ -113,7 +113,7 @@ class LegacyMessage(NamedTuple):
         return self._wrapped(memoryview(unpacked))
 
     def _wrapped(self, unpacked: memoryview) -> Iterator[LegacyMessage]:
-        # Read twice: what the last one's offset is must be known before the first.
+        # Read twice: the last one's offset must be known before the first one is yielded.
         last_offset = -1
         for message in _messages(unpacked):
             last_offset = message.offset
@@ -146,7 +146,7 @@ class LegacyMessage(NamedTuple):
 
 
 Entry: TypeAlias = RecordBatch | LegacyMessage
-"""What a log of any age consists of."""
+"""The entries of a log of any age."""
 
 
 def read_entries(
@@ -154,7 +154,7 @@ def read_entries(
 ) -> Iterator[Entry]:
     """Yield the batches, and the messages of formats 0 and 1, in `data`, as views of it.
 
-    What is checked, raised and left out is as for `kvorum.wire.records.read_batches`.
+    Checks, errors and omissions are those of `kvorum.wire.records.read_batches`.
     """
     view = memoryview(data)
     pos = 0
@@ -174,7 +174,7 @@ def _entry_at(view: memoryview, pos: int) -> Entry | None:
 
 
 def _messages(view: memoryview) -> Iterator[LegacyMessage]:
-    """Yield wrapped messages; Kafka leaves out a last one that is cut off, and so do we."""
+    """Yield wrapped messages; as in Kafka, a last one that is cut off is left out."""
     pos = 0
     while len(view) - pos > MAGIC_PLACE:
         if view[pos + MAGIC_PLACE] >= MAGIC:

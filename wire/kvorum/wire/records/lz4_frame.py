@@ -1,7 +1,7 @@
 """The header of lz4 frames in messages of format 0, whose checksum Kafka got wrong for years.
 
 It was taken over the frame's magic number too (KAFKA-3160), so that no decoder accepts such a
-frame; Kafka itself does not look at it. Here it is replaced by the right one.
+frame; Kafka itself ignores the checksum. Here it is replaced by the right one.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 class _NewRecord(Protocol):
-    """Make a record without the detour through `Record.__new__`, which costs as much again."""
+    """Make a record without `Record.__new__`, which would double the cost."""
 
     def __call__(
         self,
@@ -146,7 +146,7 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
 
 
 def within_64_bits(number: int) -> int:
-    """Return what Java makes of a number that has grown beyond 64 bits."""
+    """Return Java's result for a number that has grown beyond 64 bits."""
     return (number + INT64_MAX + 1) % 2**64 - INT64_MAX - 1
 
 
@@ -172,7 +172,7 @@ def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]
 def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     start = pos
     count, pos = _varint(data, pos)
-    # Each header takes two bytes at least: a count beyond that is refused before it is believed.
+    # Each header takes two bytes at least: a higher count is refused before memory is allocated.
     if count < 0 or count * 2 > end - pos:
         raise CorruptBatchError(_WHAT, f"{count} headers do not fit", offset=start)
     if count > HEADERS_MAX:
@@ -219,7 +219,7 @@ def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tu
         pos += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            # What does not fit the number's width is dropped, as Java's shifts do.
+            # Bits beyond the number's width are dropped, as by Java's shifts.
             return number & (_UINT32_MAX if bytes_max == VARINT_BYTES_MAX else _UINT64_MAX), pos
         shift += 7
     if pos == len(data):
@@ -244,7 +244,7 @@ def write_records(records: Sequence[RecordData], base_timestamp: int) -> bytes:
             head += (ready[size] if size < ready_count else _signed(size)) + key
         if value is None:
             head += _NULL
-            value = b""  # noqa: PLW2901 - null is written like empty, but for its length
+            value = b""  # noqa: PLW2901 - null is written like empty, except for its length
         else:
             size = len(value)
             head += ready[size] if size < ready_count else _signed(size)

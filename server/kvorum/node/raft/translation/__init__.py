@@ -1,7 +1,7 @@
-"""Between Kafka's requests and responses, in any version, and the core's own messages.
+"""Translations between Kafka's requests and responses, in any version, and the core's messages.
 
-Each module has four functions for its API. `read_request` gives the core's request, or, where the
-cluster id or the shape is wrong, the response to refuse it with at once. `write_answer` makes the
-response out of the core's answer. `write_request` and `read_response` are the same from the other
-side; a response that is an error as a whole, or has not the shape it must have, is a RequestFailed.
+Each module has four functions for its API. `read_request` returns the core's request, or, if the
+cluster id or the shape is wrong, the response that refuses it. `write_answer` returns the response
+for a response of the core. `write_request` and `read_response` are the same for the sender; a
+response with a top-level error, or of the wrong shape, becomes a RequestFailed.
 """

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_default_message
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Endpoint
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -18,7 +23,7 @@ _FIRST_VERSION_THAT_MAY_NOT_WAIT = 1
 def read_request(
     request: AddRaftVoterRequest, *, cluster_id: str
 ) -> core.AddRaftVoterRequest | AddRaftVoterResponse:
-    """Return the core's form of a request, or its refusal. Its timeout is not looked at."""
+    """Return the core's form of a request, or its refusal. Its timeout is ignored."""
     if common.is_other_cluster(request.cluster_id, cluster_id):
         return AddRaftVoterResponse(
             error_code=ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -26,31 +31,27 @@ def read_request(
         )
     return core.AddRaftVoterRequest(
         voter=common.key_or_none(request.voter_id, request.voter_directory_id),
-        endpoints=common.endpoints_by_name(
-            Endpoint(one.name.upper(), one.host, one.port) for one in request.listeners
-        ),
+        endpoints=common.endpoints_by_name(common.read_endpoints(request.listeners)),
         acks_when_committed=request.ack_when_committed,
     )
 
 
 def write_answer(answer: core.AddRaftVoterResponse) -> AddRaftVoterResponse:
-    """Return the response that an answer stands for."""
+    """Return Kafka's form of a response of the core."""
     return AddRaftVoterResponse(error_code=answer.error, error_message=answer.message)
 
 
 def write_request(
     request: core.AddRaftVoterRequest, *, cluster_id: str, version: int, timeout_ms: int
 ) -> AddRaftVoterRequest:
-    """Return the request to send; before version 1 the answer always waits for the commit."""
+    """Return the request to send; before version 1 the response always waits for the commit."""
     may_choose = version >= _FIRST_VERSION_THAT_MAY_NOT_WAIT
     return AddRaftVoterRequest(
         cluster_id=cluster_id,
         timeout_ms=timeout_ms,
-        voter_id=common.NO_NODE if request.voter is None else request.voter.id,
+        voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
-        listeners=[
-            AddRaftVoterRequestListener(one.name, one.host, one.port) for one in request.endpoints
-        ],
+        listeners=common.write_endpoints(request.endpoints, AddRaftVoterRequestListener),
         ack_when_committed=request.acks_when_committed or not may_choose,
     )
 
@@ -60,3 +61,11 @@ def read_response(response: AddRaftVoterResponse) -> core.AddRaftVoterResponse:
     return core.AddRaftVoterResponse(
         error=common.error_of(response.error_code), message=response.error_message
     )
+
+
+API: Final = RaftApi(
+    key=ApiKey.ADD_RAFT_VOTER,
+    request=AddRaftVoterRequest,
+    permission=AclOperation.ALTER,
+    refuse=refused_by_default_message(AddRaftVoterResponse),
+)

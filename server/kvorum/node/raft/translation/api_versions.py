@@ -1,4 +1,4 @@
-"""ApiVersions (18), as the question which kraft.versions a node can work at."""
+"""ApiVersions (18), which a leader sends to learn the kraft.versions that a node supports."""
 
 from __future__ import annotations
 

@@ -1,9 +1,15 @@
-"""DescribeQuorum (55); only answered, never asked by a replica."""
+"""DescribeQuorum (55); a replica answers it and never sends it."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_default_message
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -29,7 +35,7 @@ def read_request(
 
 
 def refusal(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
-    """Return the response that has the same error for every partition that was asked for."""
+    """Return the response that has the same error for every requested partition."""
     return DescribeQuorumResponse(
         topics=[
             DescribeQuorumResponseTopicData(
@@ -55,7 +61,7 @@ def write_answer(
     version: int,
     now_ms: int,
 ) -> DescribeQuorumResponse:
-    """Return the response that an answer stands for; `now_ms` is the wall clock."""
+    """Return Kafka's form of a response of the core; `now_ms` is the wall clock."""
     if answer.error is not core.Error.NONE:
         return refusal(request, ErrorCode(answer.error))
     known = answer.high_watermark
@@ -101,3 +107,11 @@ def _state(
 
 def _time(age_ms: float | None, now_ms: int) -> int:
     return _UNKNOWN if age_ms is None else now_ms - int(age_ms)
+
+
+API: Final = RaftApi(
+    key=ApiKey.DESCRIBE_QUORUM,
+    request=DescribeQuorumRequest,
+    permission=AclOperation.DESCRIBE,
+    refuse=refused_by_default_message(DescribeQuorumResponse),
+)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Endpoint, ReplicaKey
+from kvorum.raft.basics import ReplicaKey
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_quorum_epoch import (
     EndQuorumEpochRequest,
@@ -23,54 +29,48 @@ def read_request(
     request: EndQuorumEpochRequest, *, cluster_id: str
 ) -> core.EndQuorumEpochRequest | EndQuorumEpochResponse:
     """Return the core's form of a request, or its refusal."""
-    if common.is_other_cluster(request.cluster_id, cluster_id):
-        return EndQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
-    partition = common.only_partition(request.topics)
-    if partition is None:
-        return EndQuorumEpochResponse(ErrorCode.INVALID_REQUEST)
+    partition = common.demanded_partition(request, cluster_id=cluster_id)
+    if isinstance(partition, ErrorCode):
+        return EndQuorumEpochResponse(partition)
     candidates = [
         common.replica_key(one.candidate_id, one.candidate_directory_id)
         for one in partition.preferred_candidates
     ]
-    # Version 0 names the successors by their ids alone.
+    # Version 0 has only the ids of the successors.
     successors = [ReplicaKey(voter_id) for voter_id in partition.preferred_successors]
     return core.EndQuorumEpochRequest(
         epoch=partition.leader_epoch,
         leader_id=partition.leader_id,
         preferred=tuple(candidates or successors),
-        endpoints=tuple(
-            Endpoint(one.name.upper(), one.host, one.port) for one in request.leader_endpoints
-        ),
+        endpoints=common.read_endpoints(request.leader_endpoints),
     )
 
 
 def write_answer(
     answer: core.EndQuorumEpochResponse, *, version: int, listener_name: str
 ) -> EndQuorumEpochResponse:
-    """Return the response that an answer stands for."""
-    leader_id = common.leader_id_of(answer.leader)
+    """Return Kafka's form of a response of the core."""
     partition = EndQuorumEpochResponsePartitionData(
         partition_index=common.METADATA_PARTITION,
         error_code=answer.error,
-        leader_id=leader_id,
+        leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
     )
-    topic = EndQuorumEpochResponseTopicData(common.METADATA_TOPIC, [partition])
-    response = EndQuorumEpochResponse(topics=[topic])
-    endpoint = common.leader_endpoint(
-        answer.leader, listener_name=listener_name, is_version_new_enough=version >= 1
+    return EndQuorumEpochResponse(
+        topics=[EndQuorumEpochResponseTopicData(common.METADATA_TOPIC, [partition])],
+        node_endpoints=common.node_endpoints(
+            answer.leader,
+            EndQuorumEpochResponseNodeEndpoint,
+            listener_name=listener_name,
+            is_version_new_enough=version >= 1,
+        ),
     )
-    if endpoint is not None:
-        response.node_endpoints.append(
-            EndQuorumEpochResponseNodeEndpoint(leader_id, endpoint.host, endpoint.port)
-        )
-    return response
 
 
 def write_request(
     request: core.EndQuorumEpochRequest, *, cluster_id: str, version: int
 ) -> EndQuorumEpochRequest:
-    """Return the request to send in `version`, which decides how the successors are named."""
+    """Return the request to send in `version`, which decides the form of the successors."""
     partition = EndQuorumEpochRequestPartitionData(
         partition_index=common.METADATA_PARTITION,
         leader_id=request.leader_id,
@@ -86,10 +86,9 @@ def write_request(
     return EndQuorumEpochRequest(
         cluster_id=cluster_id,
         topics=[EndQuorumEpochRequestTopicData(common.METADATA_TOPIC, [partition])],
-        leader_endpoints=[
-            EndQuorumEpochRequestLeaderEndpoint(one.name, one.host, one.port)
-            for one in request.endpoints
-        ],
+        leader_endpoints=common.write_endpoints(
+            request.endpoints, EndQuorumEpochRequestLeaderEndpoint
+        ),
     )
 
 
@@ -97,17 +96,15 @@ def read_response(
     response: EndQuorumEpochResponse, *, listener_name: str
 ) -> core.EndQuorumEpochResponse | core.RequestFailed:
     """Return the core's form of a response."""
-    if response.error_code != ErrorCode.NONE:
-        return common.failed(response.error_code)
-    partition = common.only_partition(response.topics)
-    if partition is None:
-        return common.misshapen("EndQuorumEpochResponse")
-    return core.EndQuorumEpochResponse(
-        error=common.error_of(partition.error_code),
-        leader=common.known_leader(
-            partition.leader_epoch,
-            partition.leader_id,
-            response.node_endpoints,
-            listener_name=listener_name,
-        ),
-    )
+    answer = common.read_answer(response, listener_name=listener_name)
+    if isinstance(answer, core.RequestFailed):
+        return answer
+    return core.EndQuorumEpochResponse(error=answer.error, leader=answer.leader)
+
+
+API: Final = RaftApi(
+    key=ApiKey.END_QUORUM_EPOCH,
+    request=EndQuorumEpochRequest,
+    permission=AclOperation.CLUSTER_ACTION,
+    refuse=refused_by_code(EndQuorumEpochResponse),
+)

@@ -1,10 +1,16 @@
-"""Fetch (1) of the metadata partition; records are the shell's, not the core's."""
+"""Fetch (1) of the metadata partition; the core does not see the records' bytes."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import ReplicaKey
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -19,13 +25,16 @@ from kvorum.wire.messages.fetch import (
     FetchResponsePartitionData,
     FetchResponseSnapshotId,
 )
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 TOPIC_ID_VERSION = 13
-"""The first version that names topics by id; without ids the metadata topic is not to be had."""
+"""The first version with topic ids, which a fetch of the metadata topic needs."""
 _ENDPOINTS_VERSION = 17
 _HIGH_WATERMARK_ABSENT = 2**63 - 1
 _UNKNOWN = -1
+FIRST_REFUSAL_WITHOUT_PARTITIONS: Final = 13
 
 
 def read_request(request: FetchRequest, *, cluster_id: str) -> core.FetchRequest | FetchResponse:
@@ -35,7 +44,7 @@ def read_request(request: FetchRequest, *, cluster_id: str) -> core.FetchRequest
     partition = _only_partition(request)
     if partition is None:
         return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
-    # Versions from 15 on say it in the state, older ones in the field.
+    # Versions from 15 on have the replica id in the replica state, older ones in a field.
     replica_id = max(request.replica_state.replica_id, request.replica_id)
     has_high_watermark = partition.high_watermark != _HIGH_WATERMARK_ABSENT
     return core.FetchRequest(
@@ -60,15 +69,16 @@ def _only_partition(request: FetchRequest) -> FetchRequestFetchPartition | None:
 def write_answer(
     answer: core.FetchResponse, *, version: int, listener_name: str, records: memoryview
 ) -> FetchResponse:
-    """Return the response that an answer stands for, with the records that the shell has read."""
-    leader_id = common.leader_id_of(answer.leader)
+    """Return Kafka's form of a response of the core, with `records`."""
     known = answer.high_watermark
     partition = FetchResponsePartitionData(
         partition_index=common.METADATA_PARTITION,
         error_code=answer.error,
         high_watermark=_UNKNOWN if known is None else known,
         log_start_offset=answer.log_start_offset,
-        current_leader=FetchResponseLeaderIdAndEpoch(leader_id, answer.leader.epoch),
+        current_leader=FetchResponseLeaderIdAndEpoch(
+            common.leader_id_of(answer.leader), answer.leader.epoch
+        ),
         records=records,
     )
     if answer.diverging is not None:
@@ -82,21 +92,19 @@ def write_answer(
     topic = FetchResponseFetchableTopicResponse(
         common.METADATA_TOPIC, METADATA_TOPIC_ID, [partition]
     )
-    response = FetchResponse(responses=[topic])
-    endpoint = common.leader_endpoint(
-        answer.leader,
-        listener_name=listener_name,
-        is_version_new_enough=version >= _ENDPOINTS_VERSION,
+    return FetchResponse(
+        responses=[topic],
+        node_endpoints=common.node_endpoints(
+            answer.leader,
+            FetchResponseNodeEndpoint,
+            listener_name=listener_name,
+            is_version_new_enough=version >= _ENDPOINTS_VERSION,
+        ),
     )
-    if endpoint is not None:
-        response.node_endpoints.append(
-            FetchResponseNodeEndpoint(leader_id, endpoint.host, endpoint.port)
-        )
-    return response
 
 
 def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) -> FetchRequest:
-    """Return the request to send in `version`, which decides where the replica's id goes."""
+    """Return the request to send in `version`, which decides the place of the replica's id."""
     replica = request.replica or ReplicaKey(common.NO_NODE)
     known = request.high_watermark
     partition = FetchRequestFetchPartition(
@@ -121,7 +129,7 @@ def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) 
 
 
 def partition_of(response: FetchResponse) -> FetchResponsePartitionData | None:
-    """Return the metadata partition if that, and nothing else, is in a response."""
+    """Return the metadata partition if a response contains it, and nothing else."""
     if len(response.responses) != 1 or response.responses[0].topic_id != METADATA_TOPIC_ID:
         return None
     partitions = response.responses[0].partitions
@@ -136,7 +144,7 @@ def read_response(
     listener_name: str,
     batches: tuple[core.BatchSummary, ...],
 ) -> core.FetchResponse | core.RequestFailed:
-    """Return the core's form of a response, in whose records the shell has found `batches`."""
+    """Return the core's form of a response, whose records contain `batches`."""
     if response.error_code != ErrorCode.NONE:
         return common.failed(response.error_code)
     partition = partition_of(response)
@@ -157,7 +165,37 @@ def read_response(
         ),
         high_watermark=None if partition.high_watermark < 0 else partition.high_watermark,
         log_start_offset=partition.log_start_offset,
-        diverging=None if min(diverging) < 0 else diverging,
-        snapshot_id=None if max(snapshot_id) < 0 else snapshot_id,
+        diverging=None if min(diverging.offset, diverging.epoch) < 0 else diverging,
+        snapshot_id=None if max(snapshot_id.offset, snapshot_id.epoch) < 0 else snapshot_id,
         batches=batches,
     )
+
+
+def refuse_fetch(request: Message, error: RequestError, version: int) -> FetchResponse:
+    """Refuse Fetch; older versions repeat the error for each partition."""
+    assert isinstance(request, FetchRequest)
+    response = FetchResponse(error_code=error.code, session_id=request.session_id)
+    if version >= FIRST_REFUSAL_WITHOUT_PARTITIONS:
+        return response
+    for topic in request.topics:
+        partitions = [
+            FetchResponsePartitionData(
+                partition_index=partition.partition,
+                error_code=error.code,
+                high_watermark=-1,
+                records=b"",
+            )
+            for partition in topic.partitions
+        ]
+        response.responses.append(
+            FetchResponseFetchableTopicResponse(topic=topic.topic, partitions=partitions)
+        )
+    return response
+
+
+API: Final = RaftApi(
+    key=ApiKey.FETCH,
+    request=FetchRequest,
+    permission=AclOperation.CLUSTER_ACTION,
+    refuse=refuse_fetch,
+)

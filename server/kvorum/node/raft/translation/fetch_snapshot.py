@@ -1,10 +1,16 @@
-"""FetchSnapshot (59); the snapshot's bytes are the shell's, not the core's."""
+"""FetchSnapshot (59); the core does not see the snapshot's bytes."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import OffsetAndEpoch, ReplicaKey
+from kvorum.raft.basics import ReplicaKey
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -18,6 +24,7 @@ from kvorum.wire.messages.fetch_snapshot import (
     FetchSnapshotResponseSnapshotId,
     FetchSnapshotResponseTopicSnapshot,
 )
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def read_request(
@@ -52,12 +59,13 @@ def _unknown_partition(topic: str, partition: int) -> FetchSnapshotResponse:
 def write_answer(
     answer: core.FetchSnapshotResponse, *, version: int, listener_name: str, part: bytes
 ) -> FetchSnapshotResponse:
-    """Return the response that an answer stands for, with the part that the shell has read."""
-    leader_id = common.leader_id_of(answer.leader)
+    """Return Kafka's form of a response of the core, with the bytes of `part`."""
     partition = FetchSnapshotResponsePartitionSnapshot(
         index=common.METADATA_PARTITION,
         error_code=answer.error,
-        current_leader=FetchSnapshotResponseLeaderIdAndEpoch(leader_id, answer.leader.epoch),
+        current_leader=FetchSnapshotResponseLeaderIdAndEpoch(
+            common.leader_id_of(answer.leader), answer.leader.epoch
+        ),
         unaligned_records=part,
     )
     if answer.error is core.Error.NONE:
@@ -67,15 +75,15 @@ def write_answer(
         partition.size = answer.size
         partition.position = answer.position
     topic = FetchSnapshotResponseTopicSnapshot(common.METADATA_TOPIC, [partition])
-    response = FetchSnapshotResponse(topics=[topic])
-    endpoint = common.leader_endpoint(
-        answer.leader, listener_name=listener_name, is_version_new_enough=version >= 1
+    return FetchSnapshotResponse(
+        topics=[topic],
+        node_endpoints=common.node_endpoints(
+            answer.leader,
+            FetchSnapshotResponseNodeEndpoint,
+            listener_name=listener_name,
+            is_version_new_enough=version >= 1,
+        ),
     )
-    if endpoint is not None:
-        response.node_endpoints.append(
-            FetchSnapshotResponseNodeEndpoint(leader_id, endpoint.host, endpoint.port)
-        )
-    return response
 
 
 def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> FetchSnapshotRequest:
@@ -101,7 +109,7 @@ def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> Fet
 def partition_of(
     response: FetchSnapshotResponse,
 ) -> FetchSnapshotResponsePartitionSnapshot | None:
-    """Return the metadata partition if that, and nothing else, is in a response."""
+    """Return the metadata partition if a response contains it, and nothing else."""
     if len(response.topics) != 1 or response.topics[0].name != common.METADATA_TOPIC:
         return None
     partitions = response.topics[0].partitions
@@ -133,3 +141,11 @@ def read_response(
         size=partition.size,
         part_size=len(partition.unaligned_records or b""),
     )
+
+
+API: Final = RaftApi(
+    key=ApiKey.FETCH_SNAPSHOT,
+    request=FetchSnapshotRequest,
+    permission=AclOperation.CLUSTER_ACTION,
+    refuse=refused_by_code(FetchSnapshotResponse),
+)

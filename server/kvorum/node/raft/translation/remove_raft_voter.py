@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_default_message
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
@@ -23,7 +29,7 @@ def read_request(
 
 
 def write_answer(answer: core.RemoveRaftVoterResponse) -> RemoveRaftVoterResponse:
-    """Return the response that an answer stands for."""
+    """Return Kafka's form of a response of the core."""
     return RemoveRaftVoterResponse(error_code=answer.error, error_message=answer.message)
 
 
@@ -33,7 +39,7 @@ def write_request(
     """Return the request to send."""
     return RemoveRaftVoterRequest(
         cluster_id=cluster_id,
-        voter_id=common.NO_NODE if request.voter is None else request.voter.id,
+        voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
     )
 
@@ -43,3 +49,11 @@ def read_response(response: RemoveRaftVoterResponse) -> core.RemoveRaftVoterResp
     return core.RemoveRaftVoterResponse(
         error=common.error_of(response.error_code), message=response.error_message
     )
+
+
+API: Final = RaftApi(
+    key=ApiKey.REMOVE_RAFT_VOTER,
+    request=RemoveRaftVoterRequest,
+    permission=AclOperation.ALTER,
+    refuse=refused_by_default_message(RemoveRaftVoterResponse),
+)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Endpoint
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterRequestKRaftVersionFeature,
@@ -22,9 +27,7 @@ def read_request(
     return core.UpdateRaftVoterRequest(
         epoch=request.current_leader_epoch,
         voter=common.key_or_none(request.voter_id, request.voter_directory_id),
-        endpoints=common.endpoints_by_name(
-            Endpoint(one.name.upper(), one.host, one.port) for one in request.listeners
-        ),
+        endpoints=common.endpoints_by_name(common.read_endpoints(request.listeners)),
         kraft_version_min=versions.min_supported_version,
         kraft_version_max=versions.max_supported_version,
         is_for_this_cluster=not common.is_other_cluster(request.cluster_id, cluster_id),
@@ -34,13 +37,11 @@ def read_request(
 def write_answer(
     answer: core.UpdateRaftVoterResponse, *, listener_name: str
 ) -> UpdateRaftVoterResponse:
-    """Return the response that an answer stands for."""
+    """Return Kafka's form of a response of the core."""
     leader = UpdateRaftVoterResponseCurrentLeader(
         leader_id=common.leader_id_of(answer.leader), leader_epoch=answer.leader.epoch
     )
-    endpoint = common.leader_endpoint(
-        answer.leader, listener_name=listener_name, is_version_new_enough=True
-    )
+    endpoint = common.leader_endpoint(answer.leader, listener_name=listener_name)
     if endpoint is not None:
         leader.host, leader.port = endpoint.host, endpoint.port
     return UpdateRaftVoterResponse(error_code=answer.error, current_leader=leader)
@@ -53,12 +54,9 @@ def write_request(
     return UpdateRaftVoterRequest(
         cluster_id=cluster_id,
         current_leader_epoch=request.epoch,
-        voter_id=common.NO_NODE if request.voter is None else request.voter.id,
+        voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
-        listeners=[
-            UpdateRaftVoterRequestListener(one.name, one.host, one.port)
-            for one in request.endpoints
-        ],
+        listeners=common.write_endpoints(request.endpoints, UpdateRaftVoterRequestListener),
         k_raft_version_feature=UpdateRaftVoterRequestKRaftVersionFeature(
             request.kraft_version_min, request.kraft_version_max
         ),
@@ -80,3 +78,11 @@ def read_response(
             endpoints if is_known else (),
         ),
     )
+
+
+API: Final = RaftApi(
+    key=ApiKey.UPDATE_RAFT_VOTER,
+    request=UpdateRaftVoterRequest,
+    permission=AclOperation.CLUSTER_ACTION,
+    refuse=refused_by_code(UpdateRaftVoterResponse),
+)

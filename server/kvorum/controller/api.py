@@ -1,0 +1,136 @@
+"""One API that the controller decides on: all its facts in one value.
+
+Each module of `kvorum.controller.apis` ends with such a value, below the functions that it names.
+`kvorum.controller.requests` finds the value by the API's key. The node's listeners read from it the
+permission, the check of the form, the quota, and how the whole request is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import Permission
+from kvorum.metadata.principal import Principal
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import Access
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.primitives import Message
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class Filtered(NamedTuple, Generic[Request, Response]):
+    """The permitted part of a request, and a function that adds the refused rest."""
+
+    request: Request
+    complete: Callable[[Response], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """The facts about a client that are known before its request is decided on.
+
+    `may_ask_about_tokens` is true for a client that has authenticated by other means than a token.
+    """
+
+    principal: Principal
+    access: Access
+    api_version: int
+    may_ask_about_tokens: bool
+
+
+class _Throttled(Protocol):
+    """A response with a throttle time."""
+
+    throttle_time_ms: int
+
+
+class _Timed(Protocol):
+    """A request with a timeout."""
+
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationQuotaTerms:
+    """The use that an API makes of the controller mutation quota (KIP-599).
+
+    From version `strict_since` on, a request beyond the quota is refused. A client of an older
+    version only gets a throttle time. `response` is the class of the response that carries it.
+    """
+
+    strict_since: int
+    response: type[_Throttled]
+
+    def throttle(self, response: Message, throttle_time_ms: int) -> None:
+        """Set the throttle time of a response."""
+        assert isinstance(response, self.response)
+        response.throttle_time_ms = throttle_time_ms
+
+    def throttle_time_ms(self, response: Message) -> int:
+        """Return the throttle time of a response."""
+        assert isinstance(response, self.response)
+        return response.throttle_time_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerApi(Generic[Request, Response]):
+    """One API of the controller; fields with a default are for few APIs.
+
+    - `request`, `response`: the classes of its messages.
+    - `permission`: the permission on the cluster that the whole request needs.
+    - `decide`: returns records and the response, from the pending image. It may raise RequestError.
+    - `refuse`: returns the response that refuses a whole request, for a version.
+    - `decide_in_pieces`: the same as `decide`, for an API whose records have no limit; it pauses
+      now and then, so that other work can be done.
+    - `admit`: the checks that every controller makes, active or not; a response from it is final.
+    - `filter_by_authorization`: removes the parts of a request that its client has no permission
+      for, and adds them to the response as refused.
+    - `timeout_ms`: returns the timeout of a request.
+    - `mutation_quota`: the use that it makes of the controller mutation quota.
+    - `form_problem`: returns the violation of a rule that the schema cannot express, or None; a
+      request with one is treated as unreadable.
+    - `is_for_any_controller`: whether controllers that are not active answer the request as well.
+    """
+
+    key: ApiKey
+    request: type[Request]
+    response: type[Response]
+    permission: Permission
+    decide: Callable[[MetadataImage, Request, ControllerRequestContext], ControllerResult[Response]]
+    refuse: Callable[[Request, RequestError, int], Response]
+    decide_in_pieces: (
+        Callable[
+            [MetadataImage, Request, ControllerRequestContext], Pieces[ControllerResult[Response]]
+        ]
+        | None
+    ) = None
+    admit: Callable[[Request, Requester], Response | None] | None = None
+    filter_by_authorization: (
+        Callable[[MetadataImage, Request, Access], Filtered[Request, Response]] | None
+    ) = None
+    timeout_ms: Callable[[Request], int] | None = None
+    mutation_quota: MutationQuotaTerms | None = None
+    form_problem: Callable[[Request], str | None] | None = None
+    is_for_any_controller: bool = False
+
+    def demand_time_left(self, request: Request) -> None:
+        """Raise `RequestError` for a request whose timeout is zero or negative.
+
+        The controller decides on a request at once, so any positive timeout suffices. As in Kafka,
+        the time until its records are committed does not count.
+        """
+        if self.timeout_ms is not None and self.timeout_ms(request) <= 0:
+            raise RequestError(ErrorCode.REQUEST_TIMED_OUT)
+
+
+def own_timeout_ms(request: _Timed) -> int:
+    """Return the timeout of a request."""
+    return request.timeout_ms

@@ -1,0 +1,229 @@
+"""AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from math import isnan
+from types import MappingProxyType
+from typing import Final
+
+from immutables import Map
+
+from kvorum.controller.api import ControllerApi
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntityData,
+    AlterClientQuotasResponseEntryData,
+)
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+
+KINDS: Final = (CLIENT_ID, USER, IP)
+FRACTION_MAX: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaKey:
+    """A kind of quota: the name and upper bound of its integer type, None for fractions."""
+
+    type_name: str | None = None
+    value_max: int | None = None
+
+
+LONG: Final = QuotaKey("a LONG", 2**63 - 1)
+INT: Final = QuotaKey("an INT", 2**31 - 1)
+DOUBLE: Final = QuotaKey()
+CLIENT_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType(
+    {
+        "producer_byte_rate": LONG,
+        "consumer_byte_rate": LONG,
+        "request_percentage": DOUBLE,
+        "controller_mutation_rate": DOUBLE,
+    }
+)
+IP_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType({"connection_creation_rate": INT})
+
+Entity = dict[str, str | None]
+
+
+def alter_client_quotas(
+    image: MetadataImage, request: AlterClientQuotasRequest, context: ControllerRequestContext
+) -> ControllerResult[AlterClientQuotasResponse]:
+    """Change the quotas of each entity on its own; the response has one result per entity.
+
+    For an entity that is named twice the first entry applies, although its result is an error.
+    """
+    del context
+    records: list[RecordAndVersion] = []
+    answers: dict[tuple[tuple[str, str | None], ...], AlterClientQuotasResponseEntryData] = {}
+    for entry in request.entries:
+        entity = _entity(entry)
+        answer = _answer(entity)
+        try:
+            keys = [operation.key for operation in entry.ops]
+            if _key(entity) in answers or len(set(keys)) != len(keys):
+                raise _invalid(f"Ignoring duplicate entity {_as_text(entity)}")
+            records.extend(_changes(image, entry, entity))
+        except RequestError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+        answers[_key(entity)] = answer
+    check_record_count(records)
+    response = AlterClientQuotasResponse(entries=list(answers.values()))
+    return ControllerResult(response, () if request.validate_only else tuple(records))
+
+
+def _entity(entry: AlterClientQuotasRequestEntryData) -> Entity:
+    """Return the entity of an entry, its parts in Kafka's order."""
+    entity = {part.entity_type: part.entity_name for part in entry.entity}
+    return {kind: entity[kind] for kind in sorted(entity, key=_place)}
+
+
+def _place(kind: str) -> tuple[int, str]:
+    return (KINDS.index(kind) if kind in KINDS else len(KINDS)), kind
+
+
+def _key(entity: Entity) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(entity.items(), key=lambda part: part[0]))
+
+
+def _as_text(entity: Entity) -> str:
+    parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity.items())
+    return f"ClientQuotaEntity(entries={{{parts}}})"
+
+
+def _answer(entity: Entity) -> AlterClientQuotasResponseEntryData:
+    return AlterClientQuotasResponseEntryData(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        entity=[
+            AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+    )
+
+
+def _changes(
+    image: MetadataImage, entry: AlterClientQuotasRequestEntryData, entity: Entity
+) -> Iterator[RecordAndVersion]:
+    """Yield the records of one entity; none is written unless all are accepted."""
+    keys = _keys_of(entity)
+    current = image.client_quotas.entities.get(_key(entity)) or Map[str, float]()
+    records: list[RecordAndVersion] = []
+    for operation in entry.ops:
+        name = operation.key
+        if operation.remove:
+            if name in current:
+                records.append((_record(entity, name, value=0.0, remove=True), 0))
+            continue
+        _check_value(keys, name, operation.value)
+        if not _is_same(current.get(name), operation.value):
+            records.append((_record(entity, name, value=operation.value, remove=False), 0))
+    return iter(records)
+
+
+def _is_same(one: float | None, other: float) -> bool:
+    """Return whether two values are equal; NaN equals NaN."""
+    return one == other or (one is not None and isnan(one) and isnan(other))
+
+
+def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQuotaRecord:
+    return ClientQuotaRecord(
+        entity=[
+            ClientQuotaRecordEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity.items()
+        ],
+        key=key,
+        value=value,
+        remove=remove,
+    )
+
+
+def _keys_of(entity: Entity) -> Mapping[str, QuotaKey]:
+    """Return the quotas that the entity may have, or refuse an invalid entity."""
+    if not entity:
+        raise _invalid("Invalid empty client quota entity")
+    for kind, name in entity.items():
+        if kind not in KINDS:
+            raise _invalid(f"Unhandled client quota entity type: {kind}")
+        if name is not None and not name:
+            raise _invalid(f"Empty {kind} not supported")
+    if IP not in entity:
+        return CLIENT_KEYS
+    if len(entity) > 1:
+        raise _invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+            "ClientId"
+        )
+    address = entity[IP]
+    if address is not None and not _is_address(address):
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+    return IP_KEYS
+
+
+def _is_address(text: str) -> bool:
+    """Return whether `text` is an IP address; host names are not resolved here."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
+    key = keys.get(name)
+    if key is None:
+        raise _invalid(f"Invalid configuration key {name}")
+    if value <= 0.0:
+        raise _invalid(f"Quota {name} must be greater than 0")
+    if key.value_max is None:
+        return
+    if value > float(key.value_max):
+        raise _invalid(f"Proposed value for {name} is too large for {key.type_name}.")
+    if abs(value % 1.0) > FRACTION_MAX:
+        raise _invalid(f"{name} cannot be a fractional value.")
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _refuse(
+    request: AlterClientQuotasRequest, error: RequestError, _version: int
+) -> AlterClientQuotasResponse:
+    """Refuse AlterClientQuotas."""
+    return AlterClientQuotasResponse(
+        entries=[
+            AlterClientQuotasResponseEntryData(
+                error_code=error.code,
+                error_message=error.code.default_message,
+                entity=[
+                    AlterClientQuotasResponseEntityData(part.entity_type, part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
+API: Final = ControllerApi(
+    key=ApiKey.ALTER_CLIENT_QUOTAS,
+    request=AlterClientQuotasRequest,
+    response=AlterClientQuotasResponse,
+    permission=AclOperation.ALTER_CONFIGS,
+    decide=alter_client_quotas,
+    refuse=_refuse,
+)

@@ -1,0 +1,164 @@
+"""AlterUserScramCredentials (51): sets and deletes SCRAM credentials of users."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import Counter
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.controller.api import ControllerApi
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.scram_image import ScramMechanism
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsRequestScramCredentialDeletion,
+    AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResponseAlterUserScramCredentialsResult,
+)
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
+
+Change = (
+    AlterUserScramCredentialsRequestScramCredentialDeletion
+    | AlterUserScramCredentialsRequestScramCredentialUpsertion
+)
+
+ITERATIONS_MIN: Final = 4_096
+ITERATIONS_MAX: Final = 16_384
+DIGESTS: Final = MappingProxyType(
+    {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
+)
+
+
+def alter_user_scram_credentials(
+    image: MetadataImage,
+    request: AlterUserScramCredentialsRequest,
+    context: ControllerRequestContext,
+) -> ControllerResult[AlterUserScramCredentialsResponse]:
+    """Set or delete the credentials of each user; a user may be named once only."""
+    del context
+    changes: list[Change] = [*request.deletions, *request.upsertions]
+    counts = Counter(change.name for change in changes)
+    records: list[RecordAndVersion] = []
+    results: dict[str, RequestError | None] = {}
+    for change in changes:
+        try:
+            record = _record(image, change, is_first=change.name not in results)
+        except RequestError as error:
+            results.setdefault(change.name, error)
+            continue
+        if counts[change.name] == 1:
+            records.append((record, 0))
+            results[change.name] = None
+        else:
+            results.setdefault(change.name, _duplicate())
+    answers = sorted(results.items(), key=lambda result: result[1] is not None)
+    response = AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(
+                user=name,
+                error_code=error.code if error else ErrorCode.NONE,
+                error_message=error.message if error else None,
+            )
+            for name, error in answers
+        ]
+    )
+    return ControllerResult(response, tuple(records))
+
+
+def _record(
+    image: MetadataImage, change: Change, *, is_first: bool
+) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
+    """Return the record of one change; raise `RequestError` to refuse it."""
+    if not is_first:
+        raise _duplicate()
+    if not image.metadata_version.supports_scram:
+        raise RequestError(
+            ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
+        )
+    if not change.name:
+        raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if change.mechanism not in DIGESTS:
+        raise RequestError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(change, AlterUserScramCredentialsRequestScramCredentialDeletion):
+        return _deletion(image, change)
+    return _upsertion(change)
+
+
+def _deletion(
+    image: MetadataImage, change: AlterUserScramCredentialsRequestScramCredentialDeletion
+) -> RemoveUserScramCredentialRecord:
+    if (change.mechanism, change.name) not in image.scram.credentials:
+        raise RequestError(
+            ErrorCode.RESOURCE_NOT_FOUND,
+            "Attempt to delete a user credential that does not exist",
+        )
+    return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+
+
+def _upsertion(
+    change: AlterUserScramCredentialsRequestScramCredentialUpsertion,
+) -> UserScramCredentialRecord:
+    """Return the record with the keys that verify the password; the password is never stored."""
+    if change.iterations < ITERATIONS_MIN:
+        raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > ITERATIONS_MAX:
+        raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not change.salted_password:
+        # Java refuses an empty key, and the client gets an unspecific error.
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    digest = DIGESTS[ScramMechanism(change.mechanism)]
+    client_key = hmac.digest(change.salted_password, b"Client Key", digest)
+    return UserScramCredentialRecord(
+        name=change.name,
+        mechanism=change.mechanism,
+        salt=change.salt,
+        stored_key=hashlib.new(digest, client_key).digest(),
+        server_key=hmac.digest(change.salted_password, b"Server Key", digest),
+        iterations=change.iterations,
+    )
+
+
+def _duplicate() -> RequestError:
+    return RequestError(
+        ErrorCode.DUPLICATE_RESOURCE,
+        "A user credential cannot be altered twice in the same request",
+    )
+
+
+def _refuse(
+    request: AlterUserScramCredentialsRequest, error: RequestError, _version: int
+) -> AlterUserScramCredentialsResponse:
+    """Refuse AlterUserScramCredentials."""
+    users = {deletion.name for deletion in request.deletions}
+    users |= {upsertion.name for upsertion in request.upsertions}
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(
+                user=user, error_code=error.code, error_message=error.message
+            )
+            for user in sorted(users)
+        ]
+    )
+
+
+API: Final = ControllerApi(
+    key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    request=AlterUserScramCredentialsRequest,
+    response=AlterUserScramCredentialsResponse,
+    permission=AclOperation.ALTER,
+    decide=alter_user_scram_credentials,
+    refuse=_refuse,
+)

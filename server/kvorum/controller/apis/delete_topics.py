@@ -1,0 +1,266 @@
+"""DeleteTopics (20): deletes topics by name or id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from kvorum.controller.api import ControllerApi, Filtered, MutationQuotaTerms, own_timeout_ms
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import Access
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestDeleteTopicState,
+    DeleteTopicsResponse,
+    DeleteTopicsResponseDeletableTopicResult,
+)
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsResponseDeletableTopicResult as DeletableTopicResult,
+)
+from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
+from kvorum.wire.uuid_text import ZERO_UUID
+
+FIRST_VERSION_WITH_DISABLED_CODE: Final = 3
+Asked = TypeVar("Asked", str, bytes)
+NOT_AUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The topics that a request names, each once, and the results of refused duplicates."""
+
+    names: list[str] = field(default_factory=list[str])
+    ids: list[bytes] = field(default_factory=list[bytes])
+    duplicate_ids: set[bytes] = field(default_factory=set[bytes])
+    refused: list[DeletableTopicResult] = field(default_factory=list[DeletableTopicResult])
+
+
+def delete_topics(
+    image: MetadataImage, request: DeleteTopicsRequest, context: ControllerRequestContext
+) -> ControllerResult[DeleteTopicsResponse]:
+    """Delete topics by name or id, each on its own; the order of the results is undefined."""
+    _check_deletion_is_enabled(context)
+    wanted = _sort_out(request)
+    results = wanted.refused
+    records: list[RecordAndVersion] = []
+    for topic_id, name in _find(image, wanted, results).items():
+        try:
+            context.record_mutations(len(image.topics.by_id[topic_id].partitions))
+        except RequestError as error:
+            results.append(_result(name, topic_id, error.code, error.message))
+            continue
+        records.append((RemoveTopicRecord(topic_id=topic_id), 0))
+        results.append(_result(name, topic_id, ErrorCode.NONE, None))
+    check_record_count(records)
+    return ControllerResult(DeleteTopicsResponse(responses=results), tuple(records))
+
+
+def _check_deletion_is_enabled(context: ControllerRequestContext) -> None:
+    if context.settings.is_topic_deletion_enabled:
+        return
+    if context.api_version < FIRST_VERSION_WITH_DISABLED_CODE:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "This version does not support topic deletion."
+        )
+    raise RequestError(ErrorCode.TOPIC_DELETION_DISABLED)
+
+
+def _sort_out(request: DeleteTopicsRequest) -> _Wanted:
+    wanted = _Wanted()
+    names = list(request.topic_names)
+    ids: list[bytes] = []
+    for topic in request.topics:
+        has_id = topic.topic_id != ZERO_UUID
+        if topic.name is None and has_id:
+            ids.append(topic.topic_id)
+        elif topic.name is not None and not has_id:
+            names.append(topic.name)
+        else:
+            wanted.refused.append(_contradiction(topic))
+    for name, count in Counter(names).items():
+        if count == 1:
+            wanted.names.append(name)
+        else:
+            wanted.refused.append(
+                _result(name, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            )
+    for topic_id, count in Counter(ids).items():
+        if count == 1:
+            wanted.ids.append(topic_id)
+        else:
+            wanted.duplicate_ids.add(topic_id)
+            wanted.refused.append(
+                _result(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+            )
+    return wanted
+
+
+def _contradiction(topic: DeleteTopicsRequestDeleteTopicState) -> DeletableTopicResult:
+    message = (
+        "Neither topic name nor id were specified."
+        if topic.name is None
+        else "You may not specify both topic name and topic id."
+    )
+    return _result(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, message)
+
+
+def _find(
+    image: MetadataImage, wanted: _Wanted, results: list[DeletableTopicResult]
+) -> dict[bytes, str]:
+    """Return the topics to delete by id; unknown topics are added to `results`."""
+    topics: dict[bytes, str] = {}
+    for topic_id in wanted.ids:
+        found = image.topics.by_id.get(topic_id)
+        if found is None:
+            results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            topics[topic_id] = found.name
+    for name, topic_id in _find_names(image, wanted, results):
+        if topic_id in topics or topic_id in wanted.duplicate_ids:
+            topics.pop(topic_id, None)
+            wanted.duplicate_ids.add(topic_id)
+            results.append(
+                _result(
+                    name,
+                    topic_id,
+                    ErrorCode.INVALID_REQUEST,
+                    "The provided topic name maps to an ID that was already supplied.",
+                )
+            )
+        else:
+            topics[topic_id] = name
+    return topics
+
+
+def _find_names(
+    image: MetadataImage, wanted: _Wanted, results: list[DeletableTopicResult]
+) -> Iterator[tuple[str, bytes]]:
+    for name in wanted.names:
+        topic_id = image.topics.ids.get(name)
+        if topic_id is None:
+            results.append(_unknown(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            yield name, topic_id
+
+
+def _unknown(name: str | None, topic_id: bytes, code: ErrorCode) -> DeletableTopicResult:
+    return _result(name, topic_id, code, code.default_message)
+
+
+def _result(
+    name: str | None, topic_id: bytes, code: ErrorCode, message: str | None
+) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=code, error_message=message
+    )
+
+
+def _filter(
+    image: MetadataImage, request: DeleteTopicsRequest, access: Access
+) -> Filtered[DeleteTopicsRequest, DeleteTopicsResponse]:
+    """Demand DELETE on cluster or topic; without DESCRIBE, hide whether the topic exists."""
+    if access.allows_on_cluster(AclOperation.DELETE):
+        return Filtered(request, _nothing)
+    refused_names = _refused_names(image, request, access)
+    refused_ids = _refused_ids(image, request, access)
+
+    def is_left(topic: DeleteTopicsRequestDeleteTopicState) -> bool:
+        if topic.name is None:
+            return topic.topic_id not in refused_ids
+        return topic.topic_id != ZERO_UUID or topic.name not in refused_names
+
+    def complete(response: DeleteTopicsResponse) -> None:
+        response.responses.extend(_not_authorized(name, ZERO_UUID) for name in refused_names)
+        response.responses.extend(_not_authorized(name, key) for key, name in refused_ids.items())
+
+    left = DeleteTopicsRequest(
+        topics=[topic for topic in request.topics if is_left(topic)],
+        topic_names=[name for name in request.topic_names if name not in refused_names],
+        timeout_ms=request.timeout_ms,
+    )
+    return Filtered(left, complete)
+
+
+def _refused_names(
+    image: MetadataImage, request: DeleteTopicsRequest, access: Access
+) -> frozenset[str]:
+    """Return the names to refuse, also unknown ones whose absence the client may not see."""
+    names = [*request.topic_names]
+    names += [t.name for t in request.topics if t.name is not None and t.topic_id == ZERO_UUID]
+    return frozenset(
+        name
+        for name in _only_once(names)
+        if not access.allows_on_topic(AclOperation.DESCRIBE, name)
+        or (name in image.topics.ids and not access.allows_on_topic(AclOperation.DELETE, name))
+    )
+
+
+def _refused_ids(
+    image: MetadataImage, request: DeleteTopicsRequest, access: Access
+) -> dict[bytes, str | None]:
+    """Return the ids of topics to refuse, with the name if the client may see it."""
+    refused: dict[bytes, str | None] = {}
+    ids = [t.topic_id for t in request.topics if t.name is None and t.topic_id != ZERO_UUID]
+    for topic_id in _only_once(ids):
+        topic = image.topics.by_id.get(topic_id)
+        if topic is not None and not access.allows_on_topic(AclOperation.DELETE, topic.name):
+            may_know = access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
+            refused[topic_id] = topic.name if may_know else None
+    return refused
+
+
+def _only_once(asked: Iterable[Asked]) -> list[Asked]:
+    return [each for each, count in Counter(asked).items() if count == 1]
+
+
+def _not_authorized(name: str | None, topic_id: bytes) -> DeleteTopicsResponseDeletableTopicResult:
+    return DeleteTopicsResponseDeletableTopicResult(
+        name=name,
+        topic_id=topic_id,
+        error_code=NOT_AUTHORIZED,
+        error_message=NOT_AUTHORIZED.default_message,
+    )
+
+
+def _nothing(_: DeleteTopicsResponse) -> None:
+    """Add nothing."""
+
+
+def _refuse(
+    request: DeleteTopicsRequest, error: RequestError, _version: int
+) -> DeleteTopicsResponse:
+    """Refuse DeleteTopics."""
+    named = [(topic.name, topic.topic_id) for topic in request.topics]
+    named += [(name, ZERO_UUID) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[
+            DeleteTopicsResponseDeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=error.code
+            )
+            for name, topic_id in named
+        ]
+    )
+
+
+API: Final = ControllerApi(
+    key=ApiKey.DELETE_TOPICS,
+    request=DeleteTopicsRequest,
+    response=DeleteTopicsResponse,
+    permission=PER_RESOURCE,
+    decide=delete_topics,
+    refuse=_refuse,
+    filter_by_authorization=_filter,
+    timeout_ms=own_timeout_ms,
+    mutation_quota=MutationQuotaTerms(strict_since=5, response=DeleteTopicsResponse),
+)

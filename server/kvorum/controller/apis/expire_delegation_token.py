@@ -1,0 +1,73 @@
+"""ExpireDelegationToken (40): sets an earlier expiry of a token."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller.api import ControllerApi, Requester
+from kvorum.controller.delegation_tokens import (
+    NEVER,
+    admission_code,
+    check_may_renew,
+    find_token,
+    token_record,
+)
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.delegation_tokens import is_expired
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+
+
+def expire_delegation_token(
+    image: MetadataImage, request: ExpireDelegationTokenRequest, context: ControllerRequestContext
+) -> ControllerResult[ExpireDelegationTokenResponse]:
+    """Set the expiry of a token; a negative period removes the token at once."""
+    now_ms = context.wall_clock_ms
+    try:
+        token_id, token = find_token(image, request.hmac, context)
+        check_may_renew(token, context)
+        if request.expiry_time_period_ms < 0:
+            return ControllerResult(
+                ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms),
+                ((RemoveDelegationTokenRecord(token_id=token_id), 0),),
+            )
+        if is_expired(token, now_ms):
+            raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+    except RequestError as error:
+        return ControllerResult(ExpireDelegationTokenResponse(error_code=error.code))
+    expires_at_ms = min(token.max_timestamp_ms, now_ms + request.expiry_time_period_ms)
+    return ControllerResult(
+        ExpireDelegationTokenResponse(expiry_timestamp_ms=expires_at_ms),
+        ((token_record(token_id, token, expires_at_ms=expires_at_ms), 0),),
+    )
+
+
+def admit(
+    _: ExpireDelegationTokenRequest, requester: Requester
+) -> ExpireDelegationTokenResponse | None:
+    """Return the refusal of a client that may not ask about tokens, or None."""
+    code = admission_code(requester, owner=requester.principal)
+    return (
+        ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NEVER) if code else None
+    )
+
+
+API: Final = ControllerApi(
+    key=ApiKey.EXPIRE_DELEGATION_TOKEN,
+    request=ExpireDelegationTokenRequest,
+    response=ExpireDelegationTokenResponse,
+    permission=PER_RESOURCE,
+    decide=expire_delegation_token,
+    refuse=refused_by_code(ExpireDelegationTokenResponse),
+    admit=admit,
+)

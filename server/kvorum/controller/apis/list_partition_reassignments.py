@@ -1,0 +1,97 @@
+"""ListPartitionReassignments (46): lists partitions under reassignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kvorum.controller.api import ControllerApi
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponseOngoingPartitionReassignment,
+    ListPartitionReassignmentsResponseOngoingTopicReassignment,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponseOngoingPartitionReassignment as OngoingPartitionReassignment,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponseOngoingTopicReassignment as OngoingTopicReassignment,
+)
+
+
+def list_partition_reassignments(
+    image: MetadataImage,
+    request: ListPartitionReassignmentsRequest,
+    context: ControllerRequestContext,
+) -> ControllerResult[ListPartitionReassignmentsResponse]:
+    """List partitions under reassignment; unknown topics and partitions are skipped."""
+    del context
+    topics = [
+        OngoingTopicReassignment(name=topic.name, partitions=ongoing)
+        for topic, indexes in _wanted(image, request)
+        if (ongoing := list(_ongoing(topic, indexes)))
+    ]
+    return ControllerResult(ListPartitionReassignmentsResponse(error_message=None, topics=topics))
+
+
+def _wanted(
+    image: MetadataImage, request: ListPartitionReassignmentsRequest
+) -> Iterator[tuple[TopicImage, Iterable[int]]]:
+    if request.topics is None:
+        for topic in image.topics.sorted_topics():
+            yield topic, sorted(topic.partitions)
+        return
+    for wanted in request.topics:
+        found = image.topics.by_name(wanted.name)
+        if found is not None:
+            yield found, wanted.partition_indexes
+
+
+def _ongoing(topic: TopicImage, indexes: Iterable[int]) -> Iterator[OngoingPartitionReassignment]:
+    for index in indexes:
+        partition = topic.partitions.get(index)
+        if partition is not None and partition.is_reassigning:
+            yield OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding_replicas),
+                removing_replicas=list(partition.removing_replicas),
+            )
+
+
+def _refuse(
+    request: ListPartitionReassignmentsRequest, error: RequestError, _version: int
+) -> ListPartitionReassignmentsResponse:
+    """Refuse ListPartitionReassignments."""
+    response = ListPartitionReassignmentsResponse(
+        error_code=error.code, error_message=error.message
+    )
+    for topic in request.topics or ():
+        partitions = [
+            ListPartitionReassignmentsResponseOngoingPartitionReassignment(partition_index=index)
+            for index in topic.partition_indexes
+        ]
+        response.topics.append(
+            ListPartitionReassignmentsResponseOngoingTopicReassignment(
+                name=topic.name, partitions=partitions
+            )
+        )
+    return response
+
+
+API: Final = ControllerApi(
+    key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    request=ListPartitionReassignmentsRequest,
+    response=ListPartitionReassignmentsResponse,
+    permission=AclOperation.DESCRIBE,
+    decide=list_partition_reassignments,
+    refuse=_refuse,
+)

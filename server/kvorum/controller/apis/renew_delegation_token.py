@@ -1,0 +1,70 @@
+"""RenewDelegationToken (39): sets a later expiry of a token."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller.api import ControllerApi, Requester
+from kvorum.controller.delegation_tokens import (
+    NEVER,
+    admission_code,
+    check_may_renew,
+    find_token,
+    token_record,
+)
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.delegation_tokens import is_expired
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+
+def renew_delegation_token(
+    image: MetadataImage, request: RenewDelegationTokenRequest, context: ControllerRequestContext
+) -> ControllerResult[RenewDelegationTokenResponse]:
+    """Set a later expiry of a token, at most its maximum lifetime."""
+    now_ms = context.wall_clock_ms
+    try:
+        token_id, token = find_token(image, request.hmac, context)
+        if is_expired(token, now_ms):
+            raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+        check_may_renew(token, context)
+    except RequestError as error:
+        return ControllerResult(RenewDelegationTokenResponse(error_code=error.code))
+    period_ms = context.settings.token_secrets.settings.expiry_ms
+    if request.renew_period_ms > 0:
+        period_ms = min(period_ms, request.renew_period_ms)
+    expires_at_ms = min(token.max_timestamp_ms, now_ms + period_ms)
+    return ControllerResult(
+        RenewDelegationTokenResponse(expiry_timestamp_ms=expires_at_ms),
+        ((token_record(token_id, token, expires_at_ms=expires_at_ms), 0),),
+    )
+
+
+def admit(
+    _: RenewDelegationTokenRequest, requester: Requester
+) -> RenewDelegationTokenResponse | None:
+    """Return the refusal of a client that may not ask about tokens, or None."""
+    code = admission_code(requester, owner=requester.principal)
+    return (
+        RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NEVER) if code else None
+    )
+
+
+API: Final = ControllerApi(
+    key=ApiKey.RENEW_DELEGATION_TOKEN,
+    request=RenewDelegationTokenRequest,
+    response=RenewDelegationTokenResponse,
+    permission=PER_RESOURCE,
+    decide=renew_delegation_token,
+    refuse=refused_by_code(RenewDelegationTokenResponse),
+    admit=admit,
+)

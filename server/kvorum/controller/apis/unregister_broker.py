@@ -1,0 +1,51 @@
+"""UnregisterBroker (64): removes the registration of a broker that will not return."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller import broker_changes
+from kvorum.controller.api import ControllerApi
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.limits import check_record_count
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+def unregister_broker(
+    image: MetadataImage, request: UnregisterBrokerRequest, context: ControllerRequestContext
+) -> ControllerResult[UnregisterBrokerResponse]:
+    """Remove the broker from every ISR and ELR and unregister it, whether fenced or not."""
+    broker = image.cluster.brokers.get(request.broker_id)
+    if broker is None:
+        raise RequestError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            f"Broker ID {request.broker_id} is not currently registered",
+        )
+    records = tuple(broker_changes.unregister_broker(ClusterRules(image, context.settings), broker))
+    check_record_count(records)
+    context.sessions.forget(broker.id)
+    return ControllerResult(UnregisterBrokerResponse(), records, is_atomic=False)
+
+
+def _refuse(
+    _: UnregisterBrokerRequest, error: RequestError, _version: int
+) -> UnregisterBrokerResponse:
+    """Refuse UnregisterBroker."""
+    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message_or_default)
+
+
+API: Final = ControllerApi(
+    key=ApiKey.UNREGISTER_BROKER,
+    request=UnregisterBrokerRequest,
+    response=UnregisterBrokerResponse,
+    permission=AclOperation.ALTER,
+    decide=unregister_broker,
+    refuse=_refuse,
+)

@@ -1,0 +1,199 @@
+"""New leaders and ISRs of all partitions that are affected when a broker comes or goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Protocol
+
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.election import Election
+from kvorum.controller.result import Steps
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import NO_LEADER
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+
+NOBODY = -1
+
+PartitionOfTopic = tuple[TopicImage, int]
+Search = Iterator[PartitionOfTopic | None]
+"""Partitions that were found, and None where the search may pause without one."""
+Decision = tuple[PartitionChangeRecord, int] | None
+SEARCHED_PER_PIECE = 10_000
+"""The number of topics and partitions that are checked between two pauses: some 10 ms."""
+KINDS_MAX = 10_000
+"""The number of decisions that are kept for equal partitions."""
+
+
+class Decide(Protocol):
+    """A function that decides on one partition."""
+
+    def __call__(self, topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
+        """Return the record of the change with its version, or None where nothing changes."""
+        ...
+
+
+def leads_any(image: MetadataImage, broker_id: int) -> bool:
+    """Return whether the broker leads a partition."""
+    return image.topics.counts.of_broker(broker_id).led > 0
+
+
+def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Search:
+    """Yield the partitions whose ISR contains the broker, by topic name and index."""
+    return _found(
+        image,
+        lambda topic: [
+            index for index, partition in topic.partitions.in_order() if broker_id in partition.isr
+        ],
+        count=image.topics.counts.of_broker(broker_id).in_sync,
+    )
+
+
+def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Search:
+    """Yield the partitions whose ELR contains the broker."""
+    return _found(
+        image,
+        lambda topic: [
+            index for index, partition in topic.partitions.in_order() if broker_id in partition.elr
+        ],
+        count=image.topics.counts.of_broker(broker_id).eligible,
+    )
+
+
+def partitions_in_directory(image: MetadataImage, directory_id: bytes) -> Search:
+    """Yield the partitions that have a replica in the log directory."""
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if directory_id in partition.directories
+        ],
+        count=image.topics.counts.all,
+    )
+
+
+def partitions_without_leader(image: MetadataImage) -> Search:
+    """Yield the partitions without a leader."""
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if partition.leader == NO_LEADER
+        ],
+        count=image.topics.counts.leaderless,
+    )
+
+
+def partitions_without_preferred_leader(image: MetadataImage) -> Search:
+    """Yield the partitions whose leader is not their preferred replica."""
+    return _found(
+        image,
+        lambda topic: [
+            index
+            for index, partition in topic.partitions.in_order()
+            if not partition.has_preferred_leader
+        ],
+        count=image.topics.counts.not_preferred,
+    )
+
+
+def _found(
+    image: MetadataImage, indexes_in: Callable[[TopicImage], list[int]], *, count: int
+) -> Search:
+    """Yield the partitions that `indexes_in` returns for each topic, by topic name and index.
+
+    There are at most `count` such partitions: the search ends with the last one, and does not
+    begin where there is none. Only the topics with such partitions are sorted.
+    """
+    left, until_stop = count, SEARCHED_PER_PIECE
+    finds: list[tuple[str, TopicImage, list[int]]] = []
+    topics = iter(image.topics.by_id.values())
+    while left and (topic := next(topics, None)) is not None:
+        indexes = indexes_in(topic)
+        if indexes:
+            left -= len(indexes)
+            finds.append((topic.name, topic, indexes))
+        until_stop -= len(topic.partitions) + 1
+        if until_stop < 0:
+            until_stop = SEARCHED_PER_PIECE
+            yield None
+    finds.sort(key=itemgetter(0))
+    for _, topic, indexes in finds:
+        for index in indexes:
+            yield topic, index
+
+
+def leader_and_isr_changes(
+    rules: ClusterRules,
+    partitions: Iterable[PartitionOfTopic | None],
+    *,
+    broker_to_remove: int = NOBODY,
+    broker_to_add: int = NOBODY,
+    broker_with_unclean_shutdown: int = NOBODY,
+) -> Steps:
+    """Yield the changes of `partitions` when a broker is removed, added or shut down uncleanly."""
+    gone = {broker_to_remove, broker_with_unclean_shutdown}
+
+    def may_lead(broker_id: int) -> bool:
+        return broker_id not in gone and (
+            broker_id == broker_to_add or rules.image.cluster.is_broker_active(broker_id)
+        )
+
+    def changed(topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
+        change = rules.change(topic, index, may_lead)
+        if is_unclean_enabled:
+            change.election = Election.UNCLEAN
+        if broker_with_unclean_shutdown != NOBODY:
+            change.unclean_shutdown_replicas = (broker_with_unclean_shutdown,)
+        change.isr = tuple(replica for replica in change.isr if replica not in gone)
+        return change.record()
+
+    return _decided_by_kind(rules, partitions, changed)
+
+
+def _decided_by_kind(
+    rules: ClusterRules, partitions: Iterable[PartitionOfTopic | None], decide: Decide
+) -> Steps:
+    """Yield the records that `decide` returns, with one call for all partitions that are alike.
+
+    Two partitions are alike if they are equal and their topics have the same configuration.
+    """
+    decided: dict[object, Decision] = {}
+    for found in partitions:
+        if found is None:
+            yield None
+            continue
+        topic, index = found
+        is_unclean_enabled = rules.is_unclean_election_enabled(topic.name)
+        kind = (topic.partitions[index], is_unclean_enabled, rules.min_insync_replicas(topic))
+        if kind in decided:
+            decision = _of_partition(decided[kind], topic.id, index)
+        else:
+            decision = decide(topic, index, is_unclean_enabled=is_unclean_enabled)
+            if len(decided) < KINDS_MAX:
+                decided[kind] = decision
+        if decision is not None:
+            yield decision
+
+
+def _of_partition(decision: Decision, topic_id: bytes, index: int) -> Decision:
+    """Return the decision on one partition, rewritten for another one."""
+    if decision is None:
+        return None
+    record, version = decision
+    return PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=record.isr,
+        leader=record.leader,
+        replicas=record.replicas,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        eligible_leader_replicas=record.eligible_leader_replicas,
+        last_known_elr=record.last_known_elr,
+    ), version

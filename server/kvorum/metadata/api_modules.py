@@ -1,0 +1,51 @@
+"""Finding the value of an API: the module named after the API, in the package of its kind.
+
+A package that holds APIs has one module for each, called as the generated message module is:
+`create_topics` for CreateTopics. The listing of the package is the list of what there is; a module
+is imported with the first request for its API. It defines exactly one value of the package's class,
+which is found by its type: no name is looked up in a string.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import MappingProxyType, ModuleType
+from typing import Protocol, TypeVar
+
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS
+
+
+class _OfApi(Protocol):
+    """A value that says which API it is about."""
+
+    @property
+    def key(self) -> ApiKey: ...
+
+
+Value = TypeVar("Value", bound=_OfApi)
+
+
+def find_apis(package: ModuleType, kind: type[Value]) -> Mapping[ApiKey, Callable[[], Value]]:
+    """Return, for each API that `package` has a module for, what loads its value of `kind`."""
+    keys = {spec.module: spec.key for spec in API_SPECS.values()}
+    prefix = f"{package.__name__}."
+    return MappingProxyType(
+        {
+            keys[name]: cache(partial(_load, found.name, kind, keys[name]))
+            for found in pkgutil.iter_modules(package.__path__, prefix)
+            if (name := found.name.removeprefix(prefix)) in keys
+        }
+    )
+
+
+def _load(module_name: str, kind: type[Value], key: ApiKey) -> Value:
+    """Return the only value of `kind` in a module; raises TypeError where that is not so."""
+    module = importlib.import_module(module_name)
+    found = [value for value in vars(module).values() if isinstance(value, kind)]
+    if [value.key for value in found] != [key]:
+        raise TypeError(f"{module_name} needs one {kind.__name__}, for {key.name}; it has {found}")
+    return found[0]

@@ -1,0 +1,207 @@
+"""Authorization: the decisions of Kafka's StandardAuthorizer.
+
+An operation on a resource is allowed if no entry denies it and at least one allows it. If no entry
+of any principal applies to the resource, the configuration decides. Super users may do everything.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.metadata.acl_codes import (
+    CLUSTER_NAME,
+    IMPLYING,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    PermissionType,
+)
+from kvorum.metadata.acls_image import (
+    AccessControlEntry,
+    AclsImage,
+    EntriesByPrincipal,
+    ResourcePattern,
+)
+from kvorum.metadata.principal import ANONYMOUS, Principal
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+
+EVERYBODY: Final = "User:*"
+"""The principal of entries that apply to every user."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizerRules:
+    """The authorizer's settings: super users as texts, and the decision where no entry applies."""
+
+    super_users: frozenset[str] = frozenset()
+    allows_without_entries: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The permissions of one principal at one host, by one version of the entries.
+
+    If `rules` is None, there is no authorizer and everything is allowed. `acls` is None until the
+    node has loaded the entries; until then only super users are authorized.
+    """
+
+    rules: AuthorizerRules | None = None
+    acls: AclsImage | None = None
+    principal: Principal = ANONYMOUS
+    host: str = ""
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there is an authorizer."""
+        return self.rules is not None
+
+    def allows(self, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
+        """Return whether `operation` on the resource is allowed.
+
+        Raises `RequestError` UNKNOWN_SERVER_ERROR while the entries are not loaded.
+        """
+        if self.rules is None or self.principal.text in self.rules.super_users:
+            return True
+        if self.acls is None:
+            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        found = [entries for entries in _about(self.acls, kind, name) if entries is not None]
+        permissions = {
+            entry.permission_type
+            for entries in found
+            for entry in self._applying(entries)
+            if _covers(entry, operation)
+        }
+        if not permissions:
+            return self.rules.allows_without_entries and not found
+        return permissions == {PermissionType.ALLOW}
+
+    def allows_on_cluster(self, operation: AclOperation) -> bool:
+        """Return whether `operation` on the cluster is allowed."""
+        return self.allows(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def require_on_cluster(self, operation: AclOperation, *, request: str) -> None:
+        """Raise `RequestError` CLUSTER_AUTHORIZATION_FAILED where `operation` is not allowed."""
+        if not self.allows_on_cluster(operation):
+            raise RequestError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"Request {request} needs {operation.name} permission.",
+            )
+
+    def allows_on_topic(self, operation: AclOperation, name: str) -> bool:
+        """Return whether `operation` on a topic is allowed."""
+        return self.allows(operation, AclResourceType.TOPIC, name)
+
+    def allowed_topics(self, operation: AclOperation, names: Iterable[str]) -> frozenset[str]:
+        """Return those of `names` on which `operation` is allowed."""
+        return frozenset(name for name in names if self.allows_on_topic(operation, name))
+
+    def operations_on_topic(self, name: str) -> int:
+        """Return the bit field of all operations that are allowed on a topic."""
+        return self._operations(AclResourceType.TOPIC, name)
+
+    def operations_on_cluster(self) -> int:
+        """Return the bit field of all operations on the cluster; 0 without DESCRIBE on it."""
+        if not self.allows_on_cluster(AclOperation.DESCRIBE):
+            return 0
+        return self._operations(AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def _operations(self, kind: AclResourceType, name: str) -> int:
+        operations = SUPPORTED_OPERATIONS[kind]
+        if self.rules is None:
+            return _bits(operations)
+        return _bits(operation for operation in operations if self.allows(operation, kind, name))
+
+    def allows_somewhere(self, operation: AclOperation, kind: AclResourceType) -> bool:
+        """Library for users: return whether `operation` is allowed on any resource of a type.
+
+        As in Kafka, no operation implies another one here.
+        """
+        if self.allows(operation, kind, "hardcode"):
+            return True
+        assert self.acls is not None
+        applying = [
+            (pattern, entry)
+            for pattern, entries in self.acls.patterns.items()
+            if pattern.resource_type == kind
+            for entry in self._applying(entries)
+            if entry.operation in (operation, AclOperation.ALL)
+        ]
+        denied = {p for p, entry in applying if entry.permission_type == PermissionType.DENY}
+        allowed = {p for p, entry in applying if entry.permission_type == PermissionType.ALLOW}
+        everything = ResourcePattern(kind, PatternType.LITERAL, WILDCARD)
+        if everything in denied:
+            return False
+        return everything in allowed or any(not _is_overruled(p, denied) for p in allowed)
+
+    def _applying(self, entries: EntriesByPrincipal) -> Iterator[AccessControlEntry]:
+        """Yield the entries that apply to this principal at this host."""
+        names = {EVERYBODY}
+        if ":" not in self.principal.type:
+            names.add(self.principal.text)
+        for name in names:
+            for entry in entries.get(name, ()):
+                if entry.host in (WILDCARD, self.host):
+                    yield entry
+
+
+UNRESTRICTED: Final = Access()
+"""The access of every client of a node without an authorizer."""
+
+
+def _bits(operations: Iterable[AclOperation]) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+def _about(
+    acls: AclsImage, kind: AclResourceType, name: str
+) -> Iterator[EntriesByPrincipal | None]:
+    """Yield the entries of each pattern that matches a resource.
+
+    As in Kafka, the wildcard does not match longer names that begin with an asterisk.
+    """
+    yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, name))
+    if not name.startswith(WILDCARD):
+        yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, WILDCARD))
+    for of_kind, length in acls.prefix_lengths:
+        if of_kind == kind and length <= len(name):
+            prefix = ResourcePattern(kind, PatternType.PREFIXED, name[:length])
+            yield acls.patterns.get(prefix)
+
+
+def _covers(entry: AccessControlEntry, operation: AclOperation) -> bool:
+    if entry.operation in (AclOperation.ALL, operation):
+        return True
+    is_implied = entry.operation in IMPLYING.get(operation, ())
+    return is_implied and entry.permission_type == PermissionType.ALLOW
+
+
+def _is_overruled(pattern: ResourcePattern, denied: set[ResourcePattern]) -> bool:
+    """Return whether an allowed `pattern` is denied, by itself or by a prefix of its name."""
+    if pattern.pattern_type == PatternType.LITERAL and pattern in denied:
+        return True
+    return any(
+        ResourcePattern(pattern.resource_type, PatternType.PREFIXED, pattern.name[:length])
+        in denied
+        for length in range(1, len(pattern.name) + 1)
+    )
+
+
+def host_text(host: str) -> str:
+    """Return an address in the form of access control entries: as Java writes it."""
+    address, percent, scope = host.partition("%")
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return host
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return host
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    groups = parsed.exploded.split(":")
+    return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope

@@ -1,0 +1,115 @@
+"""Kafka's AutoTopicCreationManager: topics created on request (auto.create.topics.enable)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.clock import Clock
+from kvorum.node.config import NodeConfig
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.request_header import RequestHeader
+
+DEFAULT_BY_CONTROLLER = -1
+_log = logging.getLogger(__name__)
+
+
+class AutoTopicCreationManager:
+    """Asks the controller to create topics, in the name of the client that requested them."""
+
+    def __init__(self, config: NodeConfig, forwarder: ForwardingManager, clock: Clock) -> None:
+        self._config = config
+        self._forwarder = forwarder
+        self._clock = clock
+        self._failures = RareEvents()
+        self._names_under_way: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, names: Iterable[str], request: IncomingRequest) -> None:
+        """Begin to create those of `names` that are not yet being created; return at once."""
+        wanted = [name for name in names if name not in self._names_under_way]
+        if not wanted:
+            return
+        self._names_under_way.update(wanted)
+        task = asyncio.create_task(self._create(wanted, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Cancel the creations that are under way."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def _create(self, names: list[str], request: IncomingRequest) -> None:
+        try:
+            creation = self._creation(names, request)
+            response = await self._forwarder.forward_changed(creation, creation.body)
+        except (RequestError, CloseConnectionError) as error:
+            self._complain(", ".join(names), str(error))
+            return
+        finally:
+            self._names_under_way.difference_update(names)
+        assert isinstance(response, CreateTopicsResponse)
+        for topic in response.topics:
+            if topic.error_code != ErrorCode.NONE:
+                self._complain(topic.name, topic.error_message or f"error {topic.error_code}")
+
+    def _complain(self, topics: str, error: str) -> None:
+        # A client that requests a topic that cannot be created repeats the request often.
+        suppressed_count = self._failures.happened(self._clock.monotonic_ms())
+        if suppressed_count is not None:
+            _log.warning(
+                LogEvent(
+                    "Topics could not be created automatically",
+                    topics=topics,
+                    error=error,
+                    others=suppressed_count or None,
+                )
+            )
+
+    def _creation(self, names: list[str], request: IncomingRequest) -> IncomingRequest:
+        body = CreateTopicsRequest(
+            topics=[self._topic(name) for name in names],
+            timeout_ms=self._config.network.request_timeout_ms,
+        )
+        version = CreateTopicsRequest.MAX_VERSION
+        header = RequestHeader(
+            request_api_key=CreateTopicsRequest.API_KEY or 0,
+            request_api_version=version,
+            correlation_id=request.header.correlation_id,
+            client_id=request.header.client_id,
+        )
+        return IncomingRequest(
+            header=header,
+            body=body,
+            frame=b"",  # encoded when it is sent
+            listener=request.listener,
+            client_host=request.client_host,
+            principal=request.principal,
+        )
+
+    def _topic(self, name: str) -> CreateTopicsRequestCreatableTopic:
+        topics, texts = self._config.topics, self._config.texts
+        return CreateTopicsRequestCreatableTopic(
+            name=name,
+            num_partitions=(
+                topics.partitions_default if "num.partitions" in texts else DEFAULT_BY_CONTROLLER
+            ),
+            replication_factor=(
+                topics.replication_factor_default
+                if "default.replication.factor" in texts
+                else DEFAULT_BY_CONTROLLER
+            ),
+        )

@@ -1,0 +1,225 @@
+"""Kafka's BrokerLifecycleManager: registration, heartbeats and the controlled shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.clock import Clock
+from kvorum.node.errors import NodeStartError
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.node_to_controller_channel_manager import (
+    ControllerUnreachableError,
+    NodeToControllerChannelManager,
+)
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerTimes:
+    """The timeouts of registration and controlled shutdown, in milliseconds."""
+
+    heartbeat_interval_ms: int
+    registration_timeout_ms: int
+    shutdown_timeout_ms: int = 300_000
+
+
+class BrokerLifecycleManager:
+    """Drives a `BrokerLifecycle` over the heartbeat channel."""
+
+    def __init__(
+        self,
+        identity: BrokerIdentity,
+        times: BrokerTimes,
+        *,
+        channel: NodeToControllerChannelManager,
+        loader: MetadataLoader,
+        clock: Clock,
+        cordoned_directories: tuple[bytes, ...] = (),
+    ) -> None:
+        self._times = times
+        self._channel = channel
+        self._loader = loader
+        self._clock = clock
+        self._cordoned_directories = cordoned_directories
+        self._lifecycle = BrokerLifecycle(
+            identity,
+            heartbeat_interval_ms=times.heartbeat_interval_ms,
+            now_ms=clock.monotonic_ms(),
+        )
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._complaint: tuple[str, str] | None = None
+        loader.subscribe(self._check_registration)
+
+    @property
+    def state(self) -> BrokerState:
+        """The state of the broker."""
+        return self._lifecycle.state
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch, -1 before the first registration."""
+        return self._lifecycle.epoch
+
+    @property
+    def is_unfenced(self) -> bool:
+        """Whether this incarnation is unfenced in the metadata that this node knows."""
+        return self._is_unfenced(self._loader.published)
+
+    async def start(self) -> None:
+        """Register; return once the broker runs and is unfenced in its own metadata.
+
+        Raises NodeStartError if it cannot register in time.
+        """
+        self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(lambda _: self._wake())
+        try:
+            async with asyncio.timeout(self._times.registration_timeout_ms / 1000):
+                await self._wait_until(lambda: self._lifecycle.is_registered)
+        except TimeoutError:
+            await self.abort()
+            raise NodeStartError(
+                f"The broker could not register with the active controller within "
+                f"{self._times.registration_timeout_ms} ms "
+                "(initial.broker.registration.timeout.ms). "
+                "Check that the controllers of the quorum run and can be reached"
+            ) from None
+        await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
+        await self._loader.wait_for(self._is_unfenced)
+
+    async def stop(self) -> None:
+        """Ask the controller for a controlled shutdown, wait until it is granted, and end."""
+        self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
+        self._wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._times.shutdown_timeout_ms / 1000):
+                await self._wait_until(lambda: self.state is BrokerState.SHUTTING_DOWN)
+        await self.abort()
+
+    async def abort(self) -> None:
+        """End without asking the controller."""
+        self._lifecycle.end()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._channel.close()
+
+    async def _run(self) -> None:
+        while self._lifecycle.state is not BrokerState.SHUTTING_DOWN:
+            due_ms = self._lifecycle.next_due_ms
+            assert due_ms is not None
+            wait_ms = due_ms - self._clock.monotonic_ms()
+            if wait_ms > 0:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await self._changed.wait()
+                continue
+            await self._communicate()
+            self._wake()
+
+    async def _communicate(self) -> None:
+        """Send the request that is due and apply its response."""
+        before = self._lifecycle.state
+        request = self._lifecycle.due(self._view())
+        try:
+            if isinstance(request, BrokerRegistrationRequest):
+                await self._register(request)
+            else:
+                await self._beat(request)
+        except (ControllerUnreachableError, NoCommonVersionError) as error:
+            self._complain("The controller cannot be reached", str(error))
+            self._lifecycle.on_failure(self._clock.monotonic_ms())
+        if self._lifecycle.state is not before:
+            _log.info(
+                LogEvent("The broker has changed its state", state=self._lifecycle.state.name)
+            )
+
+    async def _register(self, request: BrokerRegistrationRequest) -> None:
+        response = await self._channel.request(request, BrokerRegistrationResponse)
+        self._lifecycle.on_registration(response, self._clock.monotonic_ms())
+        if response.error_code == ErrorCode.NONE:
+            self._complaint = None
+            _log.info(
+                LogEvent("The broker is registered", broker=request.broker_id, epoch=self.epoch)
+            )
+        else:
+            self._complain("The registration was refused", _error_name(response.error_code))
+
+    async def _beat(self, request: BrokerHeartbeatRequest) -> None:
+        response = await self._channel.request(request, BrokerHeartbeatResponse)
+        self._lifecycle.on_heartbeat(response, self._clock.monotonic_ms())
+        if response.error_code == ErrorCode.NONE:
+            if self._complaint is not None:
+                _log.info(LogEvent("Heartbeats are answered again", broker=request.broker_id))
+            self._complaint = None
+        else:
+            self._complain("A heartbeat was refused", _error_name(response.error_code))
+
+    def _complain(self, sentence: str, error: str) -> None:
+        """Log a problem once, not at every try, until it changes or is over."""
+        if self._complaint != (sentence, error):
+            self._complaint = sentence, error
+            _log.warning(LogEvent(sentence, error=error))
+
+    def _view(self) -> LocalView:
+        version = self._loader.published.features.metadata_version
+        has_place = version is not None and version.supports_cordoned_log_dirs
+        return LocalView(
+            metadata_offset=self._loader.published_offset,
+            cordoned_directories=self._cordoned_directories if has_place else None,
+        )
+
+    def _is_unfenced(self, image: MetadataImage) -> bool:
+        broker = image.cluster.brokers.get(self._lifecycle.identity.node_id)
+        return broker is not None and broker.epoch == self.epoch and not broker.is_fenced
+
+    def _check_registration(self, image: MetadataImage) -> None:
+        """Register again if the log has this incarnation without its directories."""
+        version = image.features.metadata_version
+        broker = image.cluster.brokers.get(self._lifecycle.identity.node_id)
+        if (
+            version is not None
+            and version.supports_directory_assignment
+            and broker is not None
+            and broker.incarnation_id == self._lifecycle.identity.incarnation_id
+            and not broker.directories
+            and self._lifecycle.is_registered
+        ):
+            self._lifecycle.register_again(self._clock.monotonic_ms())
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            task = self._task
+            if task is not None and task.done():
+                task.result()
+            self._changed.clear()
+            await self._changed.wait()
+
+
+def _error_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

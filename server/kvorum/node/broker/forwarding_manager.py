@@ -1,0 +1,87 @@
+"""Kafka's ForwardingManager: clients' requests to the active controller in Envelopes (KIP-590)."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.node_to_controller_channel_manager import (
+    ControllerUnreachableError,
+    NodeToControllerChannelManager,
+)
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.apis import response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import (
+    decode_response_frame,
+    encode_request_frame,
+)
+from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kvorum.wire.primitives import Message
+
+
+class ForwardingManager:
+    """Forwards requests to the active controller and returns its responses."""
+
+    def __init__(self, channel: NodeToControllerChannelManager) -> None:
+        self.channel = channel
+
+    async def forward(self, request: IncomingRequest) -> bytes:
+        """Return the whole frame of the controller's response to `request`, unchanged.
+
+        Raises RequestError if there is none, CloseConnectionError if the controller does not
+        serve the request's version.
+        """
+        return await self._ask(request, request.frame)
+
+    async def forward_changed(self, request: IncomingRequest, body: Message) -> Message:
+        """Return the controller's response to `body`, which replaces the request's own body.
+
+        Raises as `forward` does.
+        """
+        return read_response(request, await self._ask(request, _frame_with(request, body)))
+
+    async def _ask(self, request: IncomingRequest, frame: bytes) -> bytes:
+        # Imported here: nothing is forwarded while a node starts.
+        from kvorum.node.principal_serde import encode_principal  # noqa: PLC0415 - see above
+
+        envelope = EnvelopeRequest(
+            request_data=frame,
+            request_principal=encode_principal(request.principal),
+            client_host_address=ipaddress.ip_address(request.client_host.partition("%")[0]).packed,
+        )
+        try:
+            answer = await self.channel.request(envelope, EnvelopeResponse)
+        except ControllerUnreachableError as error:
+            raise RequestError.with_default_message(ErrorCode.REQUEST_TIMED_OUT) from error
+        except NoCommonVersionError as error:
+            raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION) from error
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            raise CloseConnectionError(
+                f"the controller does not serve version {request.version} of {request.body.NAME}"
+            )
+        if answer.error_code != ErrorCode.NONE or answer.response_data is None:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return bytes(answer.response_data)
+
+
+def read_response(request: IncomingRequest, frame: bytes) -> Message:
+    """Return the response to `request` in a frame; raises RequestError if it is not one."""
+    try:
+        kind = response_class(request.header.request_api_key)
+        return decode_response_frame(frame, response_class=kind, version=request.version)[1]
+    except WireError as error:
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+
+
+def _frame_with(request: IncomingRequest, body: Message) -> bytes:
+    header = request.header
+    return encode_request_frame(
+        body,
+        version=request.version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+    )

@@ -1,0 +1,149 @@
+"""The broker role of a node, put together: Kafka's BrokerServer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
+from kvorum.node.authorization import Authorizer
+from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
+from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.directories import leave_in_good_order, take_previous_epoch
+from kvorum.node.endpoints import advertised_endpoints
+from kvorum.node.handlers.registry import broker_apis, forwardable_keys
+from kvorum.node.services import BrokerServices, VersionRanges
+from kvorum.node.serving.listener_api import ServedApis
+from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.shared_server import SharedServer
+from kvorum.wire.uuid_text import random_uuid
+
+FORWARDING_TIMEOUT_MS = 60_000
+ALL_DIRECTORIES = "*"
+
+
+class BrokerServer:
+    """The broker role: its lifecycle manager, its listeners, its channels to the controller."""
+
+    def __init__(self, shared: SharedServer) -> None:
+        self._shared = shared
+        config = shared.config
+        self._forwarder = ForwardingManager(
+            shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS)
+        )
+        self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
+        self._lifecycle_manager = BrokerLifecycleManager(
+            self._identity(),
+            BrokerTimes(
+                heartbeat_interval_ms=config.broker.heartbeat_interval_ms,
+                registration_timeout_ms=config.broker.registration_timeout_ms,
+            ),
+            channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
+            loader=shared.loader,
+            clock=shared.clock,
+            cordoned_directories=self._cordoned_directories(),
+        )
+        apis = broker_apis()
+        services = BrokerServices(
+            config=config,
+            cluster_id=shared.directories.cluster_id,
+            raft=shared.raft,
+            loader=shared.loader,
+            forwarder=self._forwarder,
+            topic_creator=self._topic_creator,
+            clock=shared.clock,
+            random=shared.random,
+            served=lambda: self._served(apis),
+        )
+        authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
+        dispatcher = RequestHandler(apis, services, authorizer.access)
+        self._servers = {
+            listener.name: shared.server(listener.name, dispatcher)
+            for listener in config.listeners.brokers
+        }
+
+    @property
+    def state(self) -> BrokerState:
+        """The state of the broker."""
+        return self._lifecycle_manager.state
+
+    @property
+    def is_unfenced(self) -> bool:
+        """Whether this incarnation is unfenced in the metadata that this node knows."""
+        return self._lifecycle_manager.is_unfenced
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Return how many connections are open, by listener."""
+        return {name: server.connection_count for name, server in self._servers.items()}
+
+    async def start(self) -> None:
+        """Register, wait until the broker is unfenced, and accept requests."""
+        await self._lifecycle_manager.start()
+        await self._forwarder.channel.connect()
+        for name, server in self._servers.items():
+            await server.start(self._shared.sockets[name])
+
+    async def stop(self) -> None:
+        """Do a controlled shutdown, close every connection, and mark the directories as clean."""
+        was_running = self.state is BrokerState.RUNNING
+        if self._shared.config.broker.is_controlled_shutdown_enabled:
+            await self._lifecycle_manager.stop()
+        await self.abort()
+        if was_running:
+            directories = self._shared.directories.log_directories
+            leave_in_good_order(
+                directories, self._shared.files, epoch=self._lifecycle_manager.epoch
+            )
+
+    async def abort(self) -> None:
+        """Close everything without asking the controller."""
+        self._topic_creator.close()
+        await self._lifecycle_manager.abort()
+        for server in self._servers.values():
+            await server.stop()
+        await self._forwarder.channel.close()
+
+    def _identity(self) -> BrokerIdentity:
+        shared = self._shared
+        directories = shared.directories
+        return BrokerIdentity(
+            node_id=shared.config.node_id,
+            cluster_id=directories.cluster_id,
+            incarnation_id=random_uuid(shared.random),
+            listeners=advertised_endpoints(
+                shared.config.listeners.advertised_brokers, shared.sockets
+            ),
+            supported_features=shared.supported_features,
+            rack=shared.config.broker.rack,
+            directory_ids=directories.log_directory_ids,
+            previous_epoch=take_previous_epoch(directories.log_directories, shared.files),
+        )
+
+    def _cordoned_directories(self) -> tuple[bytes, ...]:
+        directories = self._shared.directories
+        named = self._shared.config.broker.cordoned_log_directories
+        if ALL_DIRECTORIES in named:
+            return directories.log_directory_ids
+        cordoned = {Path(name) for name in named}
+        return tuple(
+            directory_id
+            for path, directory_id in zip(
+                directories.log_directories, directories.log_directory_ids, strict=True
+            )
+            if path in cordoned
+        )
+
+    def _served(self, apis: ServedApis[BrokerServices]) -> VersionRanges:
+        """Return the APIs served now, forwarded ones in the versions that the controller serves."""
+        offered = self._forwarder.channel.controller_versions
+        forwardable = forwardable_keys()
+        ranges: dict[int, tuple[int, int]] = {}
+        for key, api in apis.items():
+            first, last = api.min_listed, api.max_version
+            if offered and key in forwardable:
+                theirs = offered.get(key, (0, -1))
+                first, last = max(first, theirs[0]), min(last, theirs[1])
+            if first <= last:
+                ranges[key] = (first, last)
+        return ranges

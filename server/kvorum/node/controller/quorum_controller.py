@@ -1,0 +1,356 @@
+"""Kafka's QuorumController: writes one after the other, and responses that wait for commits.
+
+A write has these steps: the controller computes records and a response from the pending image;
+the records are applied to the pending image and proposed to the log; when they are committed,
+the response is sent. A loss of the leadership discards the pending image and refuses the requests
+that still wait.
+
+A write to very many partitions is done in pieces, between which the event loop has time for
+heartbeats, fetches and reads. Other writes wait until the last piece is done, so that the order of
+writes is the same as without the pieces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias, TypeVar
+
+from kvorum.controller.activation_records_generator import activation_records
+from kvorum.controller.api import ControllerApi
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kvorum.controller.controller_mutation_quota import MutationQuota, MutationQuotas
+from kvorum.controller.requests import handle, handle_in_pieces
+from kvorum.controller.result import ControllerResult, Pieces, at_once
+from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
+from kvorum.metadata.bootstrap import BootstrapMetadata
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.clock import Clock
+from kvorum.node.controller.deferred_event_queue import DeferredEventQueue
+from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.errors import NotControllerError
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.raft import NotLeaderError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kvorum.wire.primitives import Message
+
+RECORDS_PER_BATCH_MAX = 10_000
+Response = TypeVar("Response")
+Decided: TypeAlias = ControllerResult[Response] | Pieces[ControllerResult[Response]]
+Task = Callable[[MetadataImage, ControllerRequestContext], Decided[Response]]
+APPENDED_PER_PIECE = 2000
+"""How many records are applied and encoded before other work gets its turn: some 20 ms."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Claim:
+    """The state that exists only while this node is the active controller."""
+
+    epoch: int
+    pending: MetadataImage
+    sessions: BrokerHeartbeatManager
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Records to be proposed, with the image that they lead to."""
+
+    base_offset: int
+    values: list[bytes]
+    image: MetadataImage
+
+    def add(self, records: Sequence[RecordAndVersion]) -> None:
+        """Append records to the batch."""
+        first = self.base_offset + len(self.values)
+        self.image = self.image.apply_all(
+            (message, version, first + index) for index, (message, version) in enumerate(records)
+        )
+        self.values += [encode_record(message, version) for message, version in records]
+
+
+class QuorumController:
+    """The controller of a node: runs the decisions of `kvorum.controller` against the log."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        bootstrap: BootstrapMetadata,
+        *,
+        raft: RaftNode,
+        loader: MetadataLoader,
+        clock: Clock,
+        random: Random,
+        mutation_quotas: MutationQuotas | None = None,
+    ) -> None:
+        self.settings = settings
+        self._mutation_quotas = mutation_quotas or MutationQuotas()
+        self._bootstrap = bootstrap
+        self._raft = raft
+        self._loader = loader
+        self._clock = clock
+        self.measures = QuorumControllerMetrics(clock.monotonic_ms())
+        self._random = random
+        self._claim: _Claim | None = None
+        self._is_claimed = asyncio.Event()
+        self._deferred = DeferredEventQueue()
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._claim is not None
+
+    @property
+    def applied_offset(self) -> int:
+        """The last offset that decisions depend on; on the active controller a proposed one."""
+        pending_offset = -1 if self._claim is None else self._claim.pending.last_offset
+        return max(pending_offset, self._loader.last_offset)
+
+    def last_contacts_ms(self) -> Mapping[tuple[int, int], float] | None:
+        """Return the time of each broker's (id and epoch) last heartbeat; None if not active."""
+        return None if self._claim is None else self._claim.sessions.last_contacts_ms()
+
+    async def wait_until_active(self) -> None:
+        """Wait until this node is the active controller."""
+        await self._is_claimed.wait()
+
+    async def write(
+        self, request: IncomingRequest, api: ControllerApi[Message, Message]
+    ) -> Message:
+        """Answer a request that may change metadata, once its records are committed.
+
+        Raises NotControllerError if this controller is not, or no longer, the active one.
+        """
+        body = request.body
+        claim = self._active_claim()
+        try:
+            api.demand_time_left(body)
+        except RequestError:
+            self.measures.late_count += 1
+            raise
+        if isinstance(body, BrokerHeartbeatRequest):
+            claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
+        quota = self._mutation_quota(request, api)
+        response = await self._run(
+            claim,
+            lambda image, context: handle_in_pieces(
+                image, body, replace(context, mutation_quota=quota)
+            ),
+            request=request,
+        )
+        if api.mutation_quota is not None and quota is not None:
+            throttle_time_ms = quota.throttle_time_ms(self._clock.monotonic_ms())
+            api.mutation_quota.throttle(response, throttle_time_ms)
+        return response
+
+    def _mutation_quota(
+        self, request: IncomingRequest, api: ControllerApi[Message, Message]
+    ) -> MutationQuota | None:
+        """Return the mutation quota of the client of `request`, None for an unlimited one."""
+        if api.mutation_quota is None:
+            return None
+        return self._mutation_quotas.quota_for(
+            self._loader.published.client_quotas,
+            user=request.principal.name,
+            client_id=request.header.client_id or "",
+            is_strict=request.version >= api.mutation_quota.strict_since,
+            now_ms=self._clock.monotonic_ms(),
+        )
+
+    def read(self, request: IncomingRequest) -> Message:
+        """Answer, from the committed metadata, a request that any controller may answer."""
+        context = self._context(BrokerHeartbeatManager(self.settings.session_timeout_ms), request)
+        return handle(self._loader.published, request.body, context).response
+
+    async def run_task(self, task: Task[Response]) -> Response | None:
+        """Run a periodic task; return None if this controller is not the active one."""
+        if self._claim is None:
+            return None
+        return await self._run(self._claim, task)
+
+    def lead(self, epoch: int) -> None:
+        """Become the active controller: everything before this epoch is in the loader's image."""
+        sessions = BrokerHeartbeatManager(self.settings.session_timeout_ms)
+        sessions.start(self._loader.image.cluster, self._clock.monotonic_ms())
+        claim = _Claim(epoch=epoch, pending=self._loader.image, sessions=sessions)
+        self._claim = claim
+        self._is_claimed.set()
+        result = activation_records(claim.pending, self._bootstrap, self.settings)
+        first_records = len(result.records) or None
+        _log.info(
+            LogEvent("Became the active controller", epoch=epoch, first_records=first_records)
+        )
+        try:
+            at_once(self._append(claim, result))
+        except (NotLeaderError, RaftStoppedError):
+            self.renounce()
+
+    def renounce(self) -> None:
+        """Stop being the active controller; waiting requests get NOT_CONTROLLER."""
+        claim, self._claim = self._claim, None
+        self._is_claimed.clear()
+        if claim is None:
+            return
+        _log.info(LogEvent("Stopped being the active controller", epoch=claim.epoch))
+        self._deferred.fail(self._not_controller())
+
+    def committed(self) -> None:
+        """Send the responses whose records the loader has applied."""
+        self._deferred.complete(self._loader.published.last_offset)
+
+    def leader_found(self) -> None:
+        """Count that the quorum has another leader, or the same one in a new epoch."""
+        self.measures.new_leader_count += 1
+
+    def close(self) -> None:
+        """Refuse the requests that still wait: the node stops."""
+        self._claim = None
+        self._deferred.fail(self._not_controller())
+
+    async def _run(
+        self, claim: _Claim, task: Task[Response], *, request: IncomingRequest | None = None
+    ) -> Response:
+        came_ms = self._clock.monotonic_ms()
+        async with self._turn:
+            self._demand_leadership(claim)
+            started_ms = self._clock.monotonic_ms()
+            self.measures.waited(started_ms - came_ms)
+            try:
+                result = await self._decide(claim, task, request)
+            finally:
+                ended_ms = self._clock.monotonic_ms()
+                self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
+        if claim.pending.last_offset > self._loader.published.last_offset:
+            await self._deferred.wait_for(claim.pending.last_offset)
+        return result.response
+
+    async def _decide(
+        self, claim: _Claim, task: Task[Response], request: IncomingRequest | None
+    ) -> ControllerResult[Response]:
+        """Return the response of `task`, its records proposed; resign after an unexpected error."""
+        try:
+            result = task(claim.pending, self._context(claim.sessions, request))
+            if not isinstance(result, ControllerResult):
+                result = await self._go_through(claim, result)
+            await self._go_through(claim, self._append(claim, result))
+        except NotControllerError:
+            raise
+        except RequestError:
+            raise
+        except ProposalTooLargeError as error:
+            raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error
+        except (NotLeaderError, RaftStoppedError) as error:
+            self.renounce()
+            raise self._not_controller() from error
+        except Exception:  # noqa: BLE001 - the pending state may be wrong: start from the log again
+            _log.exception(LogEvent("The controller failed and resigns", epoch=claim.epoch))
+            self.measures.failure_count += 1
+            self.renounce()
+            self._raft.resign(claim.epoch)
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        return result
+
+    async def _go_through(self, claim: _Claim, pieces: Pieces[Response]) -> Response:
+        """Return the result of `pieces`, with a turn for other work after each piece."""
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as done:
+                result: Response = done.value
+                return result
+            await asyncio.sleep(0)
+            self._demand_leadership(claim)
+
+    def _append(self, claim: _Claim, result: ControllerResult[Response]) -> Pieces[None]:
+        """Apply the records of `result` to the pending image and propose them."""
+        if result.kraft_version is not None:
+            self._raft.upgrade_kraft_version(result.kraft_version, epoch=claim.epoch)
+        for number, records in enumerate(_split(result.records, is_atomic=result.is_atomic)):
+            if number:
+                yield
+            batch = yield from self._batch(claim, records)
+            last_offset = self._raft.propose(batch.values, epoch=claim.epoch)
+            if last_offset != batch.base_offset + len(records) - 1:
+                raise AssertionError(
+                    f"records meant for {batch.base_offset} ended at {last_offset}"
+                )
+            claim.pending = batch.image
+            self.measures.last_append_ms = self._clock.wall_ms()
+
+    def _batch(self, claim: _Claim, records: Sequence[RecordAndVersion]) -> Pieces[_Batch]:
+        """Return `records` as a batch for the log, with the pending image that they lead to."""
+        while True:
+            batch = _Batch(self._raft.log_end_offset, [], claim.pending)
+            for first in range(0, len(records), APPENDED_PER_PIECE):
+                batch.add(records[first : first + APPENDED_PER_PIECE])
+                if first + APPENDED_PER_PIECE < len(records):
+                    yield
+            if self._raft.log_end_offset == batch.base_offset:
+                return batch
+            # The quorum has appended a batch of its own: other offsets, another image.
+
+    def _context(
+        self, sessions: BrokerHeartbeatManager, request: IncomingRequest | None
+    ) -> ControllerRequestContext:
+        leader_id = self._raft.leader_id
+        context = ControllerRequestContext(
+            settings=self.settings,
+            sessions=sessions,
+            random=self._random,
+            now_ms=self._clock.monotonic_ms(),
+            next_offset=self._raft.log_end_offset,
+            kraft_version=self._raft.kraft_version,
+            leader_id=-1 if leader_id is None else leader_id,
+            kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
+            wall_clock_ms=self._clock.wall_ms(),
+        )
+        if request is None:
+            return context
+        return replace(
+            context,
+            api_version=request.version,
+            listener=request.listener,
+            is_forwarded=request.is_forwarded,
+            access=request.access,
+            principal=request.principal,
+        )
+
+    def _active_claim(self) -> _Claim:
+        if self._claim is None:
+            raise self._not_controller()
+        return self._claim
+
+    def _demand_leadership(self, claim: _Claim) -> None:
+        if self._claim is not claim:
+            raise self._not_controller()
+
+    def _not_controller(self) -> NotControllerError:
+        leader_id = self._raft.leader_id
+        if leader_id is None or leader_id == self.settings.node_id:
+            return NotControllerError("No controller appears to be active.")
+        return NotControllerError(f"The active controller appears to be node {leader_id}.")
+
+
+def _split(
+    records: Sequence[RecordAndVersion], *, is_atomic: bool
+) -> list[Sequence[RecordAndVersion]]:
+    """Return the records of each append to the log."""
+    if not records:
+        return []
+    if is_atomic or len(records) <= RECORDS_PER_BATCH_MAX:
+        return [records]
+    return [
+        records[start : start + RECORDS_PER_BATCH_MAX]
+        for start in range(0, len(records), RECORDS_PER_BATCH_MAX)
+    ]

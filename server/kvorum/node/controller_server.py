@@ -1,0 +1,148 @@
+"""The controller role of a node, put together: Kafka's ControllerServer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+
+from kvorum.controller.controller_mutation_quota import MutationQuotas
+from kvorum.controller.settings import ControllerSettings
+from kvorum.metadata.delegation_tokens import TokenSecrets
+from kvorum.node.authorization import Authorizer
+from kvorum.node.controller.controller_registration_manager import ControllerRegistrationManager
+from kvorum.node.controller.periodic_task_control_manager import controller_tasks
+from kvorum.node.controller.policies import NodePolicies, load_policies
+from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.handlers.registry import controller_apis
+from kvorum.node.metadata_events import MetadataEvents
+from kvorum.node.services import ControllerServices
+from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.shared_server import SharedServer
+from kvorum.wire.uuid_text import random_uuid
+
+REGISTRATION_TIMEOUT_MS = 5_000
+ACTIVATION_SECONDS_MAX = 1.0
+
+
+class ControllerServer:
+    """The controller role: the controller, its listeners, periodic tasks and registration."""
+
+    def __init__(self, shared: SharedServer) -> None:
+        self._shared = shared
+        self._policies = load_policies(shared.config)
+        self._controller = QuorumController(
+            _settings(shared, self._policies),
+            shared.directories.bootstrap,
+            raft=shared.raft,
+            loader=shared.loader,
+            clock=shared.clock,
+            random=shared.random,
+            mutation_quotas=MutationQuotas(
+                window_count=shared.config.mutation_quota.window_count,
+                window_seconds=shared.config.mutation_quota.window_seconds,
+            ),
+        )
+        shared.log_listener.register(self._controller)
+        MetadataEvents(shared.loader, shared.raft)
+        self._tasks = controller_tasks(self._controller, shared.config)
+        apis = controller_apis()
+        authorizer = Authorizer(
+            shared.config.security.authorizer, loader=shared.loader, raft=shared.raft
+        )
+        services = ControllerServices(
+            config=shared.config,
+            cluster_id=shared.directories.cluster_id,
+            raft=shared.raft,
+            loader=shared.loader,
+            shell=self._controller,
+            served=MappingProxyType(
+                {key: (api.min_listed, api.max_version) for key, api in apis.items()}
+            ),
+            give_access=authorizer.access,
+        )
+        dispatcher = RequestHandler(apis, services, authorizer.access)
+        self._servers = {
+            listener.name: shared.server(listener.name, dispatcher)
+            for listener in shared.config.listeners.controllers
+        }
+        self._registrar = ControllerRegistrationManager(
+            node_id=shared.config.node_id,
+            incarnation_id=random_uuid(shared.random),
+            listeners=shared.controller_endpoints,
+            supported_features=shared.supported_features,
+            channel=shared.channel("registration", timeout_ms=REGISTRATION_TIMEOUT_MS),
+            loader=shared.loader,
+        )
+        self._warming: asyncio.Task[None] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the active controller."""
+        return self._controller.is_active
+
+    @property
+    def controller(self) -> QuorumController:
+        """The controller of this node."""
+        return self._controller
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Return how many connections are open, by listener."""
+        return {name: server.connection_count for name, server in self._servers.items()}
+
+    async def wait_until_active(self) -> None:
+        """Return once this is the active controller."""
+        await self._controller.wait_until_active()
+
+    async def start(self) -> None:
+        """Accept requests; the log must be open.
+
+        A lone voter leads already and will be active in a moment: this method waits for it, so
+        that the first requests of the node's own broker are not refused.
+        """
+        for name, server in self._servers.items():
+            await server.start(self._shared.sockets[name])
+        self._tasks.start()
+        if not self._shared.raft.is_leader:
+            # One of several voters, which may have to take over; a lone voter leads already.
+            from kvorum.node.warm_up import warm_up  # noqa: PLC0415 - not for a lone voter
+
+            self._warming = asyncio.create_task(warm_up())
+        if self._shared.raft.is_leader:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ACTIVATION_SECONDS_MAX):
+                    await self._controller.wait_until_active()
+        self._registrar.start()
+
+    async def begin_stop(self) -> None:
+        """Stop the periodic tasks and the registration; requests are still answered."""
+        if self._warming is not None:
+            self._warming.cancel()
+        await self._registrar.close()
+        await self._tasks.close()
+
+    async def stop(self) -> None:
+        """Refuse the requests that wait and close every connection."""
+        self._controller.close()
+        for server in self._servers.values():
+            await server.stop()
+        self._policies.close()
+
+
+def _settings(shared: SharedServer, policies: NodePolicies) -> ControllerSettings:
+    config = shared.config
+    return ControllerSettings(
+        node_id=config.node_id,
+        cluster_id=shared.directories.cluster_id,
+        quorum_voter_ids=tuple(voter.node_id for voter in config.quorum.voters),
+        partitions_default=config.topics.partitions_default,
+        replication_factor_default=config.topics.replication_factor_default,
+        is_topic_deletion_enabled=config.topics.is_delete_enabled,
+        session_timeout_ms=config.broker.session_timeout_ms,
+        supported_features=shared.supported_features,
+        static_configs=config.texts,
+        create_topic_policy=policies.create_topic,
+        alter_config_policy=policies.alter_config,
+        token_secrets=TokenSecrets(config.security.tokens),
+    )

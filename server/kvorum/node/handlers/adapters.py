@@ -1,0 +1,131 @@
+"""Adapters from the APIs of controller, replica and views to the APIs of listeners."""
+
+from __future__ import annotations
+
+from kvorum.broker.view_api import ViewApi
+from kvorum.controller.api import ControllerApi
+from kvorum.metadata.permission import BY_CONTROLLER
+from kvorum.node.broker.forwarding_manager import read_response
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
+from kvorum.node.handlers.requesters import requester_of
+from kvorum.node.handlers.views import view_of, view_of_controller
+from kvorum.node.raft import RaftStoppedError
+from kvorum.node.raft.raft_api import RaftApi
+from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.listener_api import ForwardedResponse
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.primitives import Message
+
+
+def decided(api: ControllerApi[Message, Message]) -> ControllerListenerApi[Message]:
+    """Return the API that this node's controller answers, once its records are committed."""
+
+    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+        if api.admit is not None:
+            refusal = api.admit(request.body, requester_of(request, controller.config))
+            if refusal is not None:
+                return refusal
+        if api.is_for_any_controller:
+            return controller.shell.read(request)
+        return await controller.shell.write(request, api)
+
+    quota = api.mutation_quota
+    return ControllerListenerApi(
+        key=api.key,
+        request=api.request,
+        permission=api.permission,
+        answer=answer,
+        refuse=api.refuse,
+        form_problem=api.form_problem,
+        throttle_time_ms=None if quota is None else quota.throttle_time_ms,
+    )
+
+
+def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
+    """Return the API that a broker forwards, unchanged, to the active controller."""
+    quota = api.mutation_quota
+
+    async def answer(request: IncomingRequest, broker: BrokerServices) -> ForwardedResponse:
+        frame = await broker.forwarder.forward(request)
+        if quota is None:
+            return ForwardedResponse(frame)
+        return ForwardedResponse(frame, quota.throttle_time_ms(read_response(request, frame)))
+
+    return BrokerApi(
+        key=api.key,
+        request=api.request,
+        permission=BY_CONTROLLER,
+        answer=answer,
+        refuse=api.refuse,
+        form_problem=api.form_problem,
+    )
+
+
+def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
+    """Return the API that the replica of the metadata log answers."""
+    return ControllerListenerApi(
+        key=api.key,
+        request=api.request,
+        permission=api.permission,
+        answer=_ask_replica,
+        refuse=api.refuse,
+    )
+
+
+def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
+    """Return the API that a broker forwards, unchanged, to the leader of the quorum."""
+
+    async def answer(request: IncomingRequest, broker: BrokerServices) -> ForwardedResponse:
+        return ForwardedResponse(await broker.forwarder.forward(request))
+
+    return BrokerApi(
+        key=api.key,
+        request=api.request,
+        permission=BY_CONTROLLER,
+        answer=answer,
+        refuse=api.refuse,
+    )
+
+
+def viewed_by_broker(api: ViewApi[Message]) -> BrokerApi[Message]:
+    """Return the API that a broker answers from its own metadata."""
+
+    async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+        return api.answer(broker.loader.published, request.body, view_of(request, broker))
+
+    return BrokerApi(
+        key=api.key,
+        request=api.request,
+        permission=api.permission,
+        answer=answer,
+        refuse=api.refuse,
+        form_problem=api.form_problem,
+    )
+
+
+def viewed_by_controller(api: ViewApi[Message]) -> ControllerListenerApi[Message]:
+    """Return the API that a controller answers from the committed metadata that it knows."""
+
+    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+        view = view_of_controller(request, controller)
+        return api.answer(controller.loader.published, request.body, view)
+
+    return ControllerListenerApi(
+        key=api.key,
+        request=api.request,
+        permission=api.permission,
+        answer=answer,
+        refuse=api.refuse,
+        form_problem=api.form_problem,
+    )
+
+
+async def _ask_replica(request: IncomingRequest, controller: ControllerServices) -> Message:
+    """Return the replica's response; a stopped replica closes the connection."""
+    try:
+        return await controller.raft.handle_request(
+            request.body, version=request.version, listener_name=request.listener
+        )
+    except RaftStoppedError as error:
+        raise CloseConnectionError(str(error)) from error

@@ -1,0 +1,37 @@
+"""AlterConfigs (33): this broker's own resources are checked, the rest forwarded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.views.alter_configs import reassemble_legacy, screen_legacy
+from kvorum.controller.apis import alter_configs as decided
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.views import view_of
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Refuse invalid changes of this broker's resources; the controller answers the rest."""
+    body = request.body
+    assert isinstance(body, AlterConfigsRequest)
+    screened = screen_legacy(body, view_of(request, broker))
+    response: Message = AlterConfigsResponse()
+    if screened.remaining.resources:
+        response = await broker.forwarder.forward_changed(request, screened.remaining)
+    assert isinstance(response, AlterConfigsResponse)
+    return reassemble_legacy(body, screened.answers, response)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.ALTER_CONFIGS,
+    request=AlterConfigsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=decided.API.refuse,
+)

@@ -1,0 +1,39 @@
+"""CreateDelegationToken (38): refused here as far as a broker can judge, then forwarded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller.apis import create_delegation_token as decided
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.principal import USER_TYPE
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.requesters import requester_of
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_delegation_token import CreateDelegationTokenRequest
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> HandlerResponse:
+    """Refuse clients that may not create tokens, and invalid renewers; forward the rest."""
+    body = request.body
+    assert isinstance(body, CreateDelegationTokenRequest)
+    requester = requester_of(request, broker.config)
+    refusal = decided.admit(body, requester)
+    if refusal is not None:
+        return refusal
+    if any(renewer.principal_type != USER_TYPE for renewer in body.renewers):
+        return decided.refuse_creation(body, requester, ErrorCode.INVALID_PRINCIPAL_TYPE)
+    return ForwardedResponse(await broker.forwarder.forward(request))
+
+
+API: Final = BrokerApi(
+    key=ApiKey.CREATE_DELEGATION_TOKEN,
+    request=CreateDelegationTokenRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=decided.API.refuse,
+)

@@ -1,0 +1,40 @@
+"""IncrementalAlterConfigs (44): this broker's own resources are checked, the rest forwarded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.views.alter_configs import reassemble_incremental, screen_incremental
+from kvorum.controller.apis import incremental_alter_configs as decided
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.views import view_of
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Refuse invalid changes of this broker's resources; the controller answers the rest."""
+    body = request.body
+    assert isinstance(body, IncrementalAlterConfigsRequest)
+    screened = screen_incremental(broker.loader.published, body, view_of(request, broker))
+    response: Message = IncrementalAlterConfigsResponse()
+    if screened.remaining.resources:
+        response = await broker.forwarder.forward_changed(request, screened.remaining)
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return reassemble_incremental(body, screened.answers, response)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    request=IncrementalAlterConfigsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=decided.API.refuse,
+)

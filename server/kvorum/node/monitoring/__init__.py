@@ -1,0 +1,1 @@
+"""The metrics and health of a running server: /metrics, /healthz and /readyz."""

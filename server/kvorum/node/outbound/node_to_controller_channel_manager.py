@@ -1,0 +1,142 @@
+"""Kafka's NodeToControllerChannelManager: requests to the active controller, with retries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeVar
+
+from kvorum.metadata.address import Address
+from kvorum.node.clock import Clock
+from kvorum.node.outbound.client_connection import (
+    ClientConnection,
+    ClientConnectionError,
+    NoCommonVersionError,
+)
+from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.primitives import Message
+
+FIRST_RETRY_SECONDS = 0.005
+RETRY_SECONDS_MAX = 0.1
+CONNECT_TIMEOUT_MS = 10_000
+Response = TypeVar("Response", bound=Message)
+_log = logging.getLogger(__name__)
+
+
+class ControllerUnreachableError(Exception):
+    """No active controller answered in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """The client id and purpose of a channel, and the total time limit of one request."""
+
+    node_id: int
+    purpose: str
+    timeout_ms: int
+
+
+class NodeToControllerChannelManager:
+    """Sends requests to the active controller, over one connection for one purpose.
+
+    After a lost connection, or the response NOT_CONTROLLER, the request is sent again to the
+    current leader until its time is over.
+    """
+
+    def __init__(
+        self,
+        settings: ChannelSettings,
+        find_leader: Callable[[], Address | None],
+        *,
+        clock: Clock,
+        outgoing: Outgoing,
+    ) -> None:
+        self._settings = settings
+        self._find_leader = find_leader
+        self._clock = clock
+        self._outgoing = outgoing
+        self._connection: ClientConnection | None = None
+        self._connecting = asyncio.Lock()
+
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """The API versions of the connected controller; empty without an open connection."""
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            return MappingProxyType({})
+        return connection.peer_versions
+
+    async def request(self, message: Message, kind: type[Response]) -> Response:
+        """Return the active controller's response.
+
+        Raises ControllerUnreachableError when the time is over, and NoCommonVersionError.
+        """
+        deadline_ms = self._clock.monotonic_ms() + self._settings.timeout_ms
+        pause = FIRST_RETRY_SECONDS
+        while True:
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0:
+                raise ControllerUnreachableError(
+                    f"no active controller answered {message.NAME} within "
+                    f"{self._settings.timeout_ms} ms"
+                )
+            response = await self._try_once(message, kind, timeout_ms=max(1, int(left_ms)))
+            if response is not None:
+                return response
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+    async def connect(self) -> None:
+        """Connect if not yet connected and the leader is known; a failure is not an error."""
+        try:
+            await self._connect(CONNECT_TIMEOUT_MS)
+        except ClientConnectionError as error:
+            _log.debug("No connection to the controller for %s: %s", self._settings.purpose, error)
+
+    async def close(self) -> None:
+        """Close the connection; requests under way fail."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _try_once(
+        self, message: Message, kind: type[Response], *, timeout_ms: int
+    ) -> Response | None:
+        """Return the response, None if the request should be sent again."""
+        try:
+            connection = await self._connect(timeout_ms)
+            if connection is None:
+                return None
+            response = await connection.request(message, kind, timeout_ms=timeout_ms)
+        except NoCommonVersionError:
+            raise
+        except ClientConnectionError as error:
+            _log.debug(
+                "A request to the controller for %s failed: %s", self._settings.purpose, error
+            )
+            self._connection = None
+            return None
+        if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+            self._connection = None
+            connection.abort()
+            return None
+        return response
+
+    async def _connect(self, timeout_ms: int) -> ClientConnection | None:
+        """Return the connection to the leader, None while no leader is known."""
+        async with self._connecting:
+            if self._connection is not None and self._connection.is_open:
+                return self._connection
+            leader = self._find_leader()
+            if leader is None:
+                return None
+            self._connection = await self._outgoing.open(
+                leader,
+                client_id=str(self._settings.node_id),
+                timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS),
+            )
+            return self._connection

@@ -1,0 +1,143 @@
+"""Kafka's NetworkChannel: sends requests to other replicas and returns results."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kvorum.metadata.address import Address
+from kvorum.node.clock import Clock
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.outbound.client_connection import (
+    ClientConnectionError,
+    ConnectionLostError,
+    NobodyListensError,
+    NoCommonVersionError,
+)
+from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.raft.peer_exchange import PeerResult, ask
+from kvorum.node.raft.peer_link import PeerLink, Purpose
+from kvorum.node.raft.settings import RaftSettings
+from kvorum.raft import messages as core
+from kvorum.raft.basics import Destination
+from kvorum.raft.effects import Send
+from kvorum.wire.errors import WireError
+
+_log = logging.getLogger(__name__)
+
+
+class NetworkChannel:
+    """All connections of one replica to others; `on_result` is called once for each request."""
+
+    def __init__(
+        self,
+        settings: RaftSettings,
+        *,
+        clock: Clock,
+        outgoing: Outgoing,
+        on_result: Callable[[int, PeerResult], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._outgoing = outgoing
+        self._on_result = on_result
+        self._client_id = f"raft-client-{settings.node_id}"
+        self._links: dict[tuple[int, Purpose], PeerLink] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lost: set[int] = set()
+        self._denials: dict[int, RareEvents] = {}
+
+    def send(self, send: Send) -> None:
+        """Send a request; connect first if necessary."""
+        task = asyncio.create_task(self._exchange(send))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Close all connections; requests under way are dropped."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for link in self._links.values():
+            await link.close()
+
+    async def _exchange(self, send: Send) -> None:
+        link = self._link_for(send)
+        try:
+            result = await ask(await link.connection(), send.request, settings=self._settings)
+        except NoCommonVersionError as error:
+            result = PeerResult(core.RequestFailed(str(error), lacks_version=True))
+        except NobodyListensError as error:
+            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=True))
+        except ConnectionLostError as error:
+            is_gone = await link.is_peer_gone()
+            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
+        except (ClientConnectionError, WireError) as error:
+            result = PeerResult(core.RequestFailed(str(error)))
+        self._note(send, result)
+        self._on_result(send.number, result)
+
+    def _note(self, send: Send, result: PeerResult) -> None:
+        """Log once, not at every try, that a peer is lost or can be reached again."""
+        peer, is_known_lost = send.destination, send.destination.id in self._lost
+        if isinstance(result.response, core.RequestFailed) and result.response.is_denied:
+            self._note_denial(peer)
+        if isinstance(result.response, core.RequestFailed):
+            if not is_known_lost:
+                self._lost.add(peer.id)
+                where = f"{peer.host}:{peer.port}"
+                reason = result.response.reason
+                _log.info(LogEvent("A peer is lost", peer=peer.id, at=where, reason=reason))
+        elif is_known_lost:
+            self._lost.discard(peer.id)
+            _log.info(
+                LogEvent("A peer is reachable again", peer=peer.id, at=f"{peer.host}:{peer.port}")
+            )
+
+    def _note_denial(self, peer: Destination) -> None:
+        """Log, repeatedly, that a peer does not permit the requests of this replica.
+
+        Only an operator can mend this, and until then this replica may take no part in the quorum.
+        """
+        denials = self._denials.setdefault(peer.id, RareEvents())
+        suppressed_count = denials.happened(self._clock.monotonic_ms())
+        if suppressed_count is not None:
+            _log.warning(
+                LogEvent(
+                    "A peer does not permit this node's requests of the quorum: give the node's "
+                    "user CLUSTER_ACTION there",
+                    peer=peer.id,
+                    at=f"{peer.host}:{peer.port}",
+                    others=suppressed_count or None,
+                )
+            )
+
+    def _link_for(self, send: Send) -> PeerLink:
+        """Return the link for a request; a link to an old address of the peer is closed."""
+        destination, purpose = send.destination, _purpose_of(send.request)
+        link = self._links.get((destination.id, purpose))
+        address = Address(destination.host, destination.port)
+        if link is not None and link.address == address:
+            return link
+        if link is not None:
+            link.abort()
+        link = PeerLink(
+            address=address,
+            client_id=self._client_id,
+            timeout_ms=self._timeout_ms,
+            clock=self._clock,
+            outgoing=self._outgoing,
+        )
+        self._links[destination.id, purpose] = link
+        return link
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self._settings.raft.request_timeout_ms
+
+
+def _purpose_of(request: core.Request) -> Purpose:
+    is_fetch = isinstance(request, core.FetchRequest | core.FetchSnapshotRequest)
+    return Purpose.FETCHING if is_fetch else Purpose.ELECTING

@@ -1,0 +1,32 @@
+"""All facts of one API that the replica of the metadata log answers, in one value.
+
+The value is at the end of the API's module in `kvorum.node.raft.translation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kvorum.metadata.permission import Permission
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.primitives import Message
+
+Request_co = TypeVar("Request_co", bound=Message, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftApi(Generic[Request_co]):
+    """One API of the replica.
+
+    - `request`: the class of its request.
+    - `permission`: the permission on the cluster that the whole request needs.
+    - `refuse`: returns the response that refuses the whole request, in a version.
+    """
+
+    key: ApiKey
+    request: type[Request_co]
+    permission: Permission
+    refuse: Callable[[Message, RequestError, int], Message]

@@ -1,0 +1,120 @@
+"""Limits of a node's connections, below its file descriptors so that these never run out."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections import Counter
+from dataclasses import dataclass
+
+from kvorum.node.clock import Clock
+from kvorum.node.config import NodeConfig
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.serving.connection_rates import (
+    AT_ONCE,
+    UNLIMITED,
+    Admission,
+    ConnectionRates,
+    RateLimits,
+)
+
+RESERVED_DESCRIPTORS = 128
+"""Reserved for the log, snapshots, connections to other nodes and other files of the process."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The maximum of simultaneous connections: of all clients together, and of one address."""
+
+    total_max: int
+    per_address_max: int
+
+
+class ConnectionQuotas:
+    """Counts the open connections of a node and decides whether another one is admitted."""
+
+    def __init__(self, limits: Limits, clock: Clock, rates: ConnectionRates | None = None) -> None:
+        self._limits = limits
+        self._rates = rates
+        self._clock = clock
+        self._total = 0
+        self._by_address: Counter[str] = Counter()
+        self._refusals = RareEvents()
+
+    @property
+    def total(self) -> int:
+        """The number of open connections."""
+        return self._total
+
+    def admit(self, address: str) -> bool:
+        """Count one more connection from `address`; False, and uncounted, if that is too many."""
+        if (
+            self._total >= self._limits.total_max
+            or self._by_address[address] >= self._limits.per_address_max
+        ):
+            self._complain(address)
+            return False
+        self._total += 1
+        self._by_address[address] += 1
+        return True
+
+    def pace(self, listener: str, address: str) -> Admission:
+        """Decide when an admitted connection is served, or closed because it exceeds its rate."""
+        if self._rates is None:
+            return AT_ONCE
+        return self._rates.admit(listener, address, self._clock.monotonic_ms())
+
+    def release(self, address: str) -> None:
+        """Count one connection from `address` less."""
+        self._total -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+    def _complain(self, address: str) -> None:
+        suppressed_count = self._refusals.happened(self._clock.monotonic_ms())
+        if suppressed_count is None:
+            return
+        _log.warning(
+            LogEvent(
+                "Refused a connection: too many are open",
+                client=address,
+                others=suppressed_count or None,
+                open=self._total,
+                total_max=self._limits.total_max,
+                per_address_max=self._limits.per_address_max,
+            )
+        )
+
+
+def usable_limits(*, total_max: int, per_address_max: int) -> Limits:
+    """Return the configured limits, lowered to what this process's descriptors allow."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return Limits(total_max, per_address_max)
+    usable = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
+    return Limits(min(total_max, usable), per_address_max)
+
+
+def rate_limits(config: NodeConfig) -> RateLimits:
+    """Return the limits of connection rates in a node's configuration."""
+    network, listeners = config.network, config.listeners
+    has_others = len(listeners.bound) > 1
+    return RateLimits(
+        of_node=network.connection_rate_max,
+        of_listeners={
+            name: rate for name, rate in network.connection_rates_max.items() if rate != UNLIMITED
+        },
+        protected_listener=listeners.inter_broker_name if has_others else None,
+        window_ms=network.quota_window_seconds * 1000.0,
+        sample_count=network.quota_window_count,
+    )
+
+
+def raise_descriptor_limit() -> None:
+    """Raise this process's limit of open files to the hard limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

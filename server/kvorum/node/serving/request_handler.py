@@ -1,0 +1,165 @@
+"""The way of a request from its frame to the handler of its API, and back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeAlias
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.principal import ANONYMOUS, Principal
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.node.errors import CloseConnectionError, NotControllerError
+from kvorum.node.serving.answer_frame import encode_answer
+from kvorum.node.serving.connection import NO_RESPONSE, Peer, ResponseFrame
+from kvorum.node.serving.listener_api import (
+    ForwardedResponse,
+    HandlerResponse,
+    ListenerApi,
+    ServedApis,
+    Services,
+)
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import decode_request_header, encode_response_frame
+from kvorum.wire.messages.api_versions import (
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+)
+from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.primitives import Message
+
+GiveAccess: TypeAlias = Callable[[Principal, str], Access]
+"""Returns the access of a principal at a host."""
+_log = logging.getLogger(__name__)
+
+
+class Origin(NamedTuple):
+    """The origin of a request; for a forwarded one, its client at the broker."""
+
+    listener: str
+    client_host: str
+    principal: Principal = ANONYMOUS
+    is_forwarded: bool = False
+
+
+def _everything(principal: Principal, host: str) -> Access:
+    del principal, host
+    return UNRESTRICTED
+
+
+class RequestHandler(Generic[Services]):
+    """Answers the requests of one listener; `node` has the services that handlers use."""
+
+    def __init__(
+        self, apis: ServedApis[Services], node: Services, give_access: GiveAccess = _everything
+    ) -> None:
+        self._apis = apis
+        self._node = node
+        self._give_access = give_access
+
+    async def answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
+        """Return the response frame; raises CloseConnectionError."""
+        header, body_start = self._read_header(frame)
+        if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
+            return ResponseFrame(self._unknown_api_versions(header))
+        request = self._read_request(frame, header, body_start, Origin(peer.listener, peer.host))
+        api = self._api_of(request)
+        try:
+            response = await self.handle(request)
+        except NotControllerError as error:
+            refusal = RequestError(ErrorCode.NOT_CONTROLLER, str(error))
+            response = api.refuse(request.body, refusal, request.version)
+        if response is None:
+            return NO_RESPONSE
+        if isinstance(response, ForwardedResponse):
+            return ResponseFrame(response.frame, pause_ms=response.throttle_time_ms)
+        encoded = encode_answer(
+            response, version=request.version, correlation_id=header.correlation_id
+        )
+        pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
+        return ResponseFrame(encoded, pause_ms=pause_ms)
+
+    def read(self, frame: bytes, origin: Origin) -> IncomingRequest:
+        """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""
+        header, body_start = self._read_header(frame)
+        return self._read_request(frame, header, body_start, origin)
+
+    async def handle(self, request: IncomingRequest) -> HandlerResponse:
+        """Return the response of the API; an unexpected error of a handler is logged and answered.
+
+        Raises CloseConnectionError and NotControllerError, whose effect differs between direct and
+        forwarded requests.
+        """
+        api = self._api_of(request)
+        try:
+            if isinstance(api.permission, AclOperation):
+                request.access.require_on_cluster(api.permission, request=request.body.NAME)
+            return await api.answer(request, self._node)
+        except RequestError as error:
+            return api.refuse(request.body, error, request.version)
+        except (CloseConnectionError, NotControllerError):
+            raise
+        except Exception:  # noqa: BLE001 - any error is answered
+            _log.exception(
+                "Answering %s (version %d) of %s on %s failed",
+                request.body.NAME,
+                request.version,
+                request.client_host,
+                request.listener,
+            )
+            unknown = RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return api.refuse(request.body, unknown, request.version)
+
+    def _api_of(self, request: IncomingRequest) -> ListenerApi[Services, Message]:
+        return self._apis[request.header.request_api_key].load()
+
+    def _serves(self, header: RequestHeader) -> bool:
+        api = self._apis.get(header.request_api_key)
+        return api is not None and api.has_version(header.request_api_version)
+
+    def _read_header(self, frame: bytes) -> tuple[RequestHeader, int]:
+        try:
+            return decode_request_header(frame)
+        except WireError as error:
+            raise CloseConnectionError(f"no request header: {error}") from error
+
+    def _read_request(
+        self, frame: bytes, header: RequestHeader, body_start: int, origin: Origin
+    ) -> IncomingRequest:
+        key, version = header.request_api_key, header.request_api_version
+        if not self._serves(header):
+            raise CloseConnectionError(
+                f"version {version} of {API_SPECS[key].name} (key {key}) is not served here"
+            )
+        api = self._apis[key].load()
+        try:
+            body, _ = api.request.decode_from(frame, body_start, version)
+        except WireError as error:
+            raise CloseConnectionError(f"not a request: {error}") from error
+        problem = None if api.form_problem is None else api.form_problem(body)
+        if problem is not None:
+            raise CloseConnectionError(f"not a {body.NAME}: {problem}")
+        return IncomingRequest(
+            header=header,
+            body=body,
+            frame=frame,
+            listener=origin.listener,
+            client_host=origin.client_host,
+            principal=origin.principal,
+            is_forwarded=origin.is_forwarded,
+            access=self._give_access(origin.principal, origin.client_host),
+        )
+
+    def _unknown_api_versions(self, header: RequestHeader) -> bytes:
+        """Return, in version 0, only the range of versions of ApiVersions itself."""
+        own = self._apis[ApiKey.API_VERSIONS]
+        response = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersionsResponseApiVersion(own.key, own.min_version, own.max_version)],
+        )
+        return encode_response_frame(response, version=0, correlation_id=header.correlation_id)

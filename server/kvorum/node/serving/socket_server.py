@@ -1,0 +1,147 @@
+"""Kafka's SocketServer, for one listener: a listening socket with its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from contextlib import suppress
+
+from kvorum.node.errors import NodeStartError
+from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
+
+SWEEP_INTERVAL_SECONDS_MAX = 30.0
+SWEEPS_PER_IDLE_TIME = 4
+PORT_MAX = 65_535
+BACKLOG_MIN = 1024
+"""One thread accepts and answers: while it answers, new connections wait in this queue."""
+_log = logging.getLogger(__name__)
+
+
+class SocketServer:
+    """Accepts connections on one socket and closes those that are idle for too long."""
+
+    def __init__(self, rules: ConnectionRules, *, idle_ms_max: int, backlog: int) -> None:
+        self._rules = rules
+        self._idle_ms_max = idle_ms_max
+        self._backlog = backlog
+        self._connections = OpenConnections()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """The number of open connections."""
+        return len(self._connections)
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which this server closes."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: ServerConnection(self._rules, self._connections),
+                sock=bound,
+                backlog=max(self._backlog, BACKLOG_MIN),
+            )
+        except OSError as error:
+            port = bound.getsockname()[1]
+            reason = _reason(error, port, "change 'listeners'")
+            raise NodeStartError(f"Cannot listen on {self._rules.listener}: {reason}") from error
+        if self._idle_ms_max > 0:
+            self._sweeper = loop.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection. May be repeated."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        server, self._server = self._server, None
+        if server is not None:
+            await _stop_accepting(server)
+            server.close()
+        # A socket accepted a moment ago may become a connection only after this point.
+        self._connections.is_over = True
+        for connection in tuple(self._connections):
+            connection.finish()
+
+    async def _sweep(self) -> None:
+        interval = self._idle_ms_max / 1000 / SWEEPS_PER_IDLE_TIME
+        while True:
+            await asyncio.sleep(min(interval, SWEEP_INTERVAL_SECONDS_MAX))
+            oldest_ms = self._rules.clock.monotonic_ms() - self._idle_ms_max
+            for connection in tuple(self._connections):
+                if connection.last_active_ms < oldest_ms and not connection.is_busy:
+                    # Not logged: clients that are done often leave an idle connection.
+                    connection.abort()
+
+
+async def _stop_accepting(server: asyncio.Server) -> None:
+    """Accept no more connections; a socket accepted a moment ago still becomes one.
+
+    A server that is closed before that loses these: asyncio neither serves nor closes the sockets.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(0)
+
+
+def bind(
+    name: str, host: str | None, port: int, *, remedy: str = "change 'listeners'"
+) -> socket.socket:
+    """Return a socket bound for the listener called `name`; a `host` of None is every interface.
+
+    Raises NodeStartError in one line, which ends with `remedy`, if the address cannot be bound.
+    """
+    shown = f"{name}://{host or ''}:{port}"
+    if not 0 <= port <= PORT_MAX:
+        raise NodeStartError(
+            f"Cannot listen on {shown}: there is no port {port}. Correct 'listeners'"
+        )
+    try:
+        if host is None:
+            return _bind_everywhere(port)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return _bind(socket.socket(family, kind, protocol), address)
+    except socket.gaierror as error:
+        raise NodeStartError(
+            f"Cannot listen on {shown}: the name {host} is not known here ({error.strerror}). "
+            f"Please {remedy}"
+        ) from error
+    except OSError as error:
+        reason = _reason(error, port, remedy)
+        raise NodeStartError(f"Cannot listen on {shown}: {reason}") from error
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    if not socket.has_dualstack_ipv6():
+        return _bind(socket.socket(socket.AF_INET), ("", port))
+    dual = socket.socket(socket.AF_INET6)
+    dual.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    return _bind(dual, ("::", port))
+
+
+def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _reason(error: OSError, port: int, remedy: str) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken by another process. Stop it or {remedy}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"the address is not one of this machine. Please {remedy}"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"this user may not listen on port {port}. Please {remedy}"
+    return error.strerror or str(error)

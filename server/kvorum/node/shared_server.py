@@ -1,0 +1,138 @@
+"""Kafka's SharedServer: the directories, sockets, log and metadata that both roles share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random, SystemRandom
+from typing import TypeVar
+
+from kvorum.metadata.cluster_image import Endpoint
+from kvorum.metadata.features import VersionRange, supported_features
+from kvorum.node.clock import Clock
+from kvorum.node.config import NodeConfig
+from kvorum.node.directories import NodeDirectories
+from kvorum.node.endpoints import Sockets, advertised_endpoints
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_log_listener import MetadataLogListener
+from kvorum.node.outbound.node_to_controller_channel_manager import (
+    ChannelSettings,
+    NodeToControllerChannelManager,
+)
+from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.raft import RaftNode
+from kvorum.node.replica_settings import replica_settings
+from kvorum.node.serving.connection import ConnectionRules
+from kvorum.node.serving.connection_quotas import ConnectionQuotas, rate_limits, usable_limits
+from kvorum.node.serving.connection_rates import ConnectionRates
+from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.socket_server import SocketServer
+from kvorum.storage.files import FileSystem
+
+Services = TypeVar("Services")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEnvironment:
+    """The parts that a server receives from outside.
+
+    `sockets` are already bound sockets of some of its listeners, by name; the server closes them.
+    Connections to other nodes are opened through `outgoing`.
+    """
+
+    config: NodeConfig
+    sockets: Sockets
+    files: FileSystem
+    clock: Clock
+    outgoing: Outgoing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedServer:
+    """The parts that exist before any role; the log is open, its replica not yet started."""
+
+    config: NodeConfig
+    directories: NodeDirectories
+    files: FileSystem
+    clock: Clock
+    random: Random
+    sockets: Sockets
+    controller_endpoints: tuple[Endpoint, ...]
+    loader: MetadataLoader
+    log_listener: MetadataLogListener
+    raft: RaftNode
+    outgoing: Outgoing
+    limits: ConnectionQuotas
+
+    @property
+    def supported_features(self) -> Mapping[str, VersionRange]:
+        """The supported feature levels that this node registers with."""
+        return supported_features(enable_unstable=self.config.enable_unstable_feature_versions)
+
+    def channel(self, purpose: str, *, timeout_ms: int) -> NodeToControllerChannelManager:
+        """Return a new channel to the active controller."""
+        return NodeToControllerChannelManager(
+            ChannelSettings(self.config.node_id, purpose, timeout_ms),
+            self.raft.leader_endpoint,
+            clock=self.clock,
+            outgoing=self.outgoing,
+        )
+
+    def server(self, listener: str, dispatcher: RequestHandler[Services]) -> SocketServer:
+        """Return the server of one listener, not yet started."""
+        network = self.config.network
+        rules = ConnectionRules(
+            listener=listener,
+            frame_bytes_max=network.request_bytes_max,
+            answer=dispatcher.answer,
+            limits=self.limits,
+            clock=self.clock,
+        )
+        return SocketServer(
+            rules, idle_ms_max=network.connections_idle_ms_max, backlog=network.listen_backlog
+        )
+
+
+async def open_shared_server(
+    environment: ServerEnvironment,
+    *,
+    directories: NodeDirectories,
+    sockets: Sockets,
+    on_failure: Callable[[Exception], None],
+) -> SharedServer:
+    """Create the shared parts and open the log, which may take long.
+
+    `on_failure` is called if the log fails later. The caller closes the log, `raft`. Raises
+    StorageError.
+    """
+    config, clock, files = environment.config, environment.clock, environment.files
+    endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
+    loader = MetadataLoader(clock)
+    log_listener = MetadataLogListener(loader, on_failure)
+    limits = usable_limits(
+        total_max=config.network.connections_max,
+        per_address_max=config.network.connections_per_ip_max,
+    )
+    rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
+    raft = await RaftNode.open(
+        replica_settings(config, directories, endpoints),
+        listener=log_listener,
+        files=files,
+        clock=clock,
+        random=SystemRandom(),
+        outgoing=environment.outgoing,
+    )
+    return SharedServer(
+        config=config,
+        directories=directories,
+        files=files,
+        clock=clock,
+        random=SystemRandom(),
+        sockets=sockets,
+        controller_endpoints=endpoints,
+        loader=loader,
+        log_listener=log_listener,
+        raft=raft,
+        outgoing=environment.outgoing,
+        limits=ConnectionQuotas(limits, clock, rates),
+    )

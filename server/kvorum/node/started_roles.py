@@ -1,0 +1,20 @@
+"""The started parts of a server: the shared ones, and the roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvorum.node.broker_server import BrokerServer
+from kvorum.node.controller_server import ControllerServer
+from kvorum.node.shared_server import SharedServer
+from kvorum.node.snapshot_generator import SnapshotGenerator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedRoles:
+    """The started parts, the log among them; a missing or not yet started role is None."""
+
+    shared: SharedServer
+    snapshots: SnapshotGenerator
+    controller: ControllerServer | None = None
+    broker: BrokerServer | None = None

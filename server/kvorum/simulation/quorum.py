@@ -1,0 +1,108 @@
+"""The nodes of a world and the transport between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from zlib import crc32
+
+from kvorum.node.outbound.client_connection import NobodyListensError
+from kvorum.raft.roles import Leader
+from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.surroundings import Surroundings
+from kvorum.simulation.transport import Reply
+from kvorum.simulation.versions import Release
+
+
+class SimulatedQuorum:
+    """All nodes, running or not; each node reaches the others through the quorum."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.is_safety_phase = True
+        """Whether faults may still strike."""
+        self.nodes: Mapping[int, SimulatedNode] = self._make_nodes()
+        self._by_host = {node.host: node for node in self.nodes.values()}
+
+    def _make_nodes(self) -> dict[int, SimulatedNode]:
+        options = self.around.options
+        parts = [Part.VOTER] * options.voter_count + [Part.SPARE] * options.spare_count
+        parts += [Part.OBSERVER] * options.observer_count
+        return {
+            index + 1: SimulatedNode(
+                self.around,
+                neighbours=self,
+                node_id=index + 1,
+                part=part,
+                release=options.releases[index],
+            )
+            for index, part in enumerate(parts)
+        }
+
+    def release_of(self, host: str) -> Release:
+        """Return the release to whose requests the node at an address is limited."""
+        return self._by_host[host].release
+
+    def id_of(self, host: str) -> int:
+        """Return the id of the node at an address."""
+        return self._by_host[host].node_id
+
+    def running(self) -> list[SimulatedNode]:
+        """Return the nodes that may run, in order of their ids."""
+        return [node for node in self.nodes.values() if not node.is_barred]
+
+    def leader(self) -> SimulatedNode | None:
+        """Return the running leader of the highest epoch."""
+        leading = [
+            node
+            for node in self.nodes.values()
+            if node.core is not None and isinstance(node.core.role, Leader)
+        ]
+        return max(
+            leading, key=lambda node: 0 if node.core is None else node.core.role.epoch, default=None
+        )
+
+    # --- the ways between nodes ---
+
+    def carry_request(
+        self, sender: int, host: str, frame: bytes, reply: Callable[[Reply], None]
+    ) -> None:
+        """Carry a request to the node at an address, and its response back."""
+        trace, network = self.around.trace, self.around.network
+        target = self._by_host[host]
+        receiver = target.node_id
+        trace.mix(f"{sender}>{receiver}", b"%d" % crc32(frame))
+
+        def respond(said: Reply) -> None:
+            if isinstance(said, bytes):
+                trace.mix(f"{receiver}>{sender}", b"%d" % crc32(said))
+            network.carry(receiver, sender, lambda: reply(said))
+
+        def arrive() -> None:
+            if target.process is not None:
+                target.take_request(frame, respond)
+            elif target.is_host_up:
+                respond(NobodyListensError(f"nobody listens at {host}"))
+
+        network.carry(sender, receiver, arrive)
+
+    def process_ended(self, ended: SimulatedNode) -> None:
+        """Notify every node that is connected to a process that the process has ended."""
+        for node in self.nodes.values():
+            if node is not ended:
+                self._note_ended(ended, node)
+
+    def _note_ended(self, ended: SimulatedNode, other: SimulatedNode) -> None:
+        def arrive() -> None:
+            process = other.process
+            if process is not None and ended.process is None:
+                process.turn(lambda: process.links.peer_ended(ended.host))
+
+        self.around.network.carry(ended.node_id, other.node_id, arrive)
+
+    def reset(self, one: SimulatedNode, other: SimulatedNode) -> None:
+        """Break all connections between two nodes."""
+        for here, there in ((one, other), (other, one)):
+            process = here.process
+            if process is not None:
+                process.turn(partial(process.links.reset, there.host))

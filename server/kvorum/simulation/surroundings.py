@@ -1,0 +1,45 @@
+"""The shared parts of a world: its time, its random generators, its trace and its properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from kvorum.simulation.events import Events
+from kvorum.simulation.fault_kinds import FaultCounter, FaultKind
+from kvorum.simulation.network import Network
+from kvorum.simulation.options import Options
+from kvorum.simulation.properties.watch import Properties
+from kvorum.simulation.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Everything of a world except the nodes, the clients and the injectors of faults."""
+
+    seed: int
+    options: Options
+    cluster_id: str
+    events: Events
+    trace: Trace
+    network: Network
+    properties: Properties
+    faults: FaultCounter
+
+    @property
+    def now_ms(self) -> float:
+        """The world's time since its beginning."""
+        return self.events.now_ms
+
+    def random_for(self, name: str) -> Random:
+        """Return the random generator of one part of the world."""
+        return random_for(self.seed, name)
+
+    def count(self, kind: FaultKind) -> None:
+        """Note that a fault has struck."""
+        self.faults.count(kind)
+
+
+def random_for(seed: int, name: str) -> Random:
+    """Return the random generator of one part of a seed's world."""
+    return Random(f"{seed}/{name}")  # noqa: S311 - to be repeatable is its use

@@ -1,0 +1,247 @@
+"""Every API on every listener: what it needs, and how the whole of it is refused."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, cast
+
+import pytest
+from tests.random_messages import fields_with_classes
+
+from kvorum.controller.api import ControllerApi
+from kvorum.metadata import api_modules
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api_modules import find_apis
+from kvorum.metadata.permission import (
+    BY_CONTROLLER,
+    BY_HANDLER,
+    NONE,
+    PER_RESOURCE,
+    NoClusterPermission,
+    Permission,
+)
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.registry import broker_apis, controller_apis, forwardable_keys
+from kvorum.node.serving.listener_api import ServedApi
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.primitives import Message, Struct
+
+ERROR: Final = RequestError(ErrorCode.NOT_CONTROLLER, "why")
+SHOWN: Final = {"string": "a", "bytes": b"a", "uuid": bytes(15) + b"a", "records": b""}
+
+LACKS_A_PLACE: Final = {
+    (ApiKey.DESCRIBE_LOG_DIRS, version): "an error of the whole came with version 3"
+    for version in (1, 2)
+}
+"""The forms in which a refusal cannot say why; Kafka sends them empty as well."""
+
+Served = ServedApi[Any]  # the services are not looked at here
+SERVED: Final = [
+    pytest.param(api, version, id=f"{listener}-{api.key.name}-{version}")
+    for listener, apis in (("broker", broker_apis()), ("controller", controller_apis()))
+    for api in apis.values()
+    for version in range(api.min_version, api.max_version + 1)
+]
+
+# On a controller's listeners, by hand out of Kafka's ControllerApis; ALTER for DescribeCluster is
+# asked for only after the metadata.version was looked at.
+ACTION, ALTER, DESCRIBE = AclOperation.CLUSTER_ACTION, AclOperation.ALTER, AclOperation.DESCRIBE
+ON_CONTROLLER: Final[dict[ApiKey, Permission]] = {
+    ApiKey.FETCH: ACTION,
+    ApiKey.SASL_HANDSHAKE: NONE,
+    ApiKey.API_VERSIONS: NONE,
+    ApiKey.CREATE_TOPICS: PER_RESOURCE,
+    ApiKey.DELETE_TOPICS: PER_RESOURCE,
+    ApiKey.DESCRIBE_ACLS: DESCRIBE,
+    ApiKey.CREATE_ACLS: ALTER,
+    ApiKey.DELETE_ACLS: ALTER,
+    ApiKey.DESCRIBE_CONFIGS: PER_RESOURCE,
+    ApiKey.ALTER_CONFIGS: PER_RESOURCE,
+    ApiKey.SASL_AUTHENTICATE: NONE,
+    ApiKey.CREATE_PARTITIONS: PER_RESOURCE,
+    ApiKey.CREATE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.RENEW_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.ELECT_LEADERS: ALTER,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: PER_RESOURCE,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ALTER,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: DESCRIBE,
+    ApiKey.ALTER_CLIENT_QUOTAS: AclOperation.ALTER_CONFIGS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DESCRIBE,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ALTER,
+    ApiKey.VOTE: ACTION,
+    ApiKey.BEGIN_QUORUM_EPOCH: ACTION,
+    ApiKey.END_QUORUM_EPOCH: ACTION,
+    ApiKey.DESCRIBE_QUORUM: DESCRIBE,
+    ApiKey.ALTER_PARTITION: ACTION,
+    ApiKey.UPDATE_FEATURES: ALTER,
+    ApiKey.ENVELOPE: ACTION,
+    ApiKey.FETCH_SNAPSHOT: ACTION,
+    ApiKey.DESCRIBE_CLUSTER: BY_HANDLER,
+    ApiKey.BROKER_REGISTRATION: ACTION,
+    ApiKey.BROKER_HEARTBEAT: ACTION,
+    ApiKey.UNREGISTER_BROKER: ALTER,
+    ApiKey.ALLOCATE_PRODUCER_IDS: ACTION,
+    ApiKey.CONTROLLER_REGISTRATION: ACTION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: ACTION,
+    ApiKey.ADD_RAFT_VOTER: ALTER,
+    ApiKey.REMOVE_RAFT_VOTER: ALTER,
+    ApiKey.UPDATE_RAFT_VOTER: ACTION,
+}
+# The broker's own; what it forwards as it came is for the controller to look at.
+ON_BROKER: Final[dict[ApiKey, Permission]] = {
+    ApiKey.PRODUCE: PER_RESOURCE,
+    ApiKey.FETCH: PER_RESOURCE,
+    ApiKey.LIST_OFFSETS: PER_RESOURCE,
+    ApiKey.METADATA: PER_RESOURCE,
+    ApiKey.FIND_COORDINATOR: PER_RESOURCE,
+    ApiKey.LIST_GROUPS: PER_RESOURCE,
+    ApiKey.SASL_HANDSHAKE: NONE,
+    ApiKey.API_VERSIONS: NONE,
+    ApiKey.DESCRIBE_ACLS: DESCRIBE,
+    ApiKey.DESCRIBE_CONFIGS: PER_RESOURCE,
+    ApiKey.ALTER_CONFIGS: PER_RESOURCE,
+    ApiKey.DESCRIBE_LOG_DIRS: DESCRIBE,
+    ApiKey.SASL_AUTHENTICATE: NONE,
+    ApiKey.CREATE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.RENEW_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: PER_RESOURCE,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: PER_RESOURCE,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: AclOperation.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DESCRIBE,
+    ApiKey.DESCRIBE_CLUSTER: NONE,
+    ApiKey.LIST_TRANSACTIONS: PER_RESOURCE,
+    ApiKey.LIST_CONFIG_RESOURCES: AclOperation.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: PER_RESOURCE,
+}
+
+
+def asking_for_something(kind: type[Struct], version: int) -> Struct:
+    """Return a request that names one of everything, so that there is something to refuse."""
+    made = kind()
+    for field, inner in fields_with_classes(kind.__module__, kind.__name__):
+        if not field.is_in(version):
+            continue
+        name = field.kind.removeprefix("[]")
+        one = SHOWN.get(name, 1) if inner is None else asking_for_something(inner, version)
+        setattr(made, field.attribute, [one] if field.kind.startswith("[]") else one)
+    return made
+
+
+def codes_in(value: Struct) -> Iterator[int]:
+    """Yield every error code of a message, at whatever depth."""
+    for field, _ in fields_with_classes(type(value).__module__, type(value).__name__):
+        own: object = getattr(value, field.attribute)
+        if field.attribute.endswith("error_code") and isinstance(own, int):
+            yield own
+        for inner in cast("list[object]", own) if isinstance(own, list) else [own]:
+            if isinstance(inner, Struct):
+                yield from codes_in(inner)
+
+
+def refused(api: Served, version: int) -> Message:
+    """Return the refusal of a request as a client reads it."""
+    value = api.load()
+    request = asking_for_something(value.request, version)
+    assert isinstance(request, Message)
+    request = value.request.decode(request.encode(version), version)
+    refusal = value.refuse(request, ERROR, version)
+    assert type(refusal) is response_class(api.key)
+    return type(refusal).decode(refusal.encode(version), version)
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED)
+def test_a_whole_request_can_be_refused_in_every_version(api: Served, version: int) -> None:
+    codes = list(codes_in(refused(api, version)))
+    if (api.key, version) in LACKS_A_PLACE:
+        assert ERROR.code not in codes, "it has a place after all"
+    else:
+        assert ERROR.code in codes
+
+
+def test_what_a_controller_demands_is_what_kafka_demands() -> None:
+    found = {api.key: api.load().permission for api in controller_apis().values()}
+    assert found == ON_CONTROLLER
+
+
+def test_what_a_broker_demands_is_what_kafka_demands() -> None:
+    found = {api.key: api.load().permission for api in broker_apis().values()}
+    forwarded = {key for key, permission in found.items() if permission is BY_CONTROLLER}
+    assert {key: found[key] for key in found.keys() - forwarded} == ON_BROKER
+    assert forwarded <= forwardable_keys()
+    assert forwarded <= ON_CONTROLLER.keys()
+
+
+def test_a_forgotten_permission_is_an_error_at_import() -> None:
+    facts: dict[str, Any] = {
+        "key": ApiKey.METADATA,
+        "request": MetadataRequest,
+        "answer": None,
+        "refuse": None,
+    }
+    with pytest.raises(TypeError, match="permission"):
+        BrokerApi[MetadataRequest](**facts)
+    facts |= {"response": MetadataResponse, "decide": None}
+    del facts["answer"]
+    with pytest.raises(TypeError, match="permission"):
+        ControllerApi[MetadataRequest, MetadataResponse](**facts)
+
+
+def test_each_reason_to_need_nothing_is_given_somewhere() -> None:
+    given = {*ON_BROKER.values(), *ON_CONTROLLER.values(), BY_CONTROLLER}
+    assert set(NoClusterPermission) <= given
+
+
+def package(folder: Path, **modules: str) -> ModuleType:
+    """Return a package with these modules, which can be imported."""
+    made = folder / "found"
+    made.mkdir()
+    (made / "__init__.py").write_text("")
+    for name, text in modules.items():
+        (made / f"{name}.py").write_text(text)
+    module = ModuleType("found")
+    module.__path__ = [str(made)]
+    return module
+
+
+def test_modules_that_are_named_after_an_api_are_found_and_not_imported(tmp_path: Path) -> None:
+    found = find_apis(package(tmp_path, create_topics="1 / 0", helper="1 / 0"), BrokerApi[Message])
+    assert list(found) == [ApiKey.CREATE_TOPICS]
+
+
+@pytest.mark.parametrize("text", ["", "from kvorum.node.handlers.metadata import API"])
+def test_a_module_without_the_value_of_its_api_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    kind: type[BrokerApi[Message]] = BrokerApi
+    load = find_apis(package(tmp_path, create_topics=text), kind)[ApiKey.CREATE_TOPICS]
+    with pytest.raises(TypeError, match=r"found\.create_topics needs one BrokerApi"):
+        load()
+
+
+def test_no_module_is_named_in_a_string() -> None:
+    expected = {
+        "cli/__init__.py": "one module for each command, and only that of the command is imported",
+        "metadata/api_modules.py": "modules that the listing of a package found",
+        "node/controller/policies.py": "the operator's policies, named in the properties file",
+    }
+    server = Path(api_modules.__file__).parents[1]
+    found = {
+        file.relative_to(server).as_posix()
+        for file in sorted(server.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name)
+        and ast.unparse(node) in {"importlib.import_module", "import_module", "__import__"}
+    }
+    assert found == expected.keys()

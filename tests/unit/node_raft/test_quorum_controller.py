@@ -1,0 +1,58 @@
+"""The active controller over a replica that stops under it: a failed disk is no bug of its own."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+import pytest
+from tests.unit.controller.cluster import SETTINGS
+from tests.unit.node_raft.cluster import Lab, SystemClock
+
+from kvorum.controller.periodic_tasks import no_op
+from kvorum.metadata.bootstrap import bootstrap_from_features
+from kvorum.metadata.features import default_feature_levels
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.errors import NotControllerError
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import RaftNode
+
+pytestmark = pytest.mark.asyncio
+
+
+def shell_over(raft: RaftNode) -> QuorumController:
+    version = MetadataVersion.V4_3_IV0
+    return QuorumController(
+        SETTINGS,
+        bootstrap_from_features(version, default_feature_levels(version), source="a test"),
+        raft=raft,
+        loader=MetadataLoader(),
+        clock=SystemClock(),
+        random=Random(1),
+    )
+
+
+async def test_a_write_to_a_stopped_replica_finds_no_controller(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    shell.lead(replica.node.epoch)
+    await replica.stop()
+    with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
+        await shell.run_task(lambda _image, _context: no_op())
+    assert not shell.is_active
+    assert caplog.records == []
+
+
+async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    await replica.stop()
+    shell.lead(1)
+    assert not shell.is_active

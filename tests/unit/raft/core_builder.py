@@ -1,0 +1,51 @@
+"""A core made of what a test cares about; everything else is as usual."""
+
+from __future__ import annotations
+
+from random import Random
+
+from kvorum.raft import (
+    Destination,
+    Endpoints,
+    Identity,
+    LogView,
+    RaftConfig,
+    RaftCore,
+    ReplicaKey,
+    VoterSet,
+    VoterSetHistory,
+)
+
+LISTENER = "CONTROLLER"
+
+
+def build_core(
+    key: ReplicaKey,
+    *,
+    endpoints: Endpoints = (),
+    can_vote: bool = True,
+    bootstrap: tuple[Destination, ...] = (),
+    config: RaftConfig | None = None,
+    log: LogView | None = None,
+    history: VoterSetHistory | VoterSet | None = None,
+    random: Random | None = None,
+) -> RaftCore:
+    """Return a core that has not been started; without a log, its directory is empty.
+
+    A voter set in place of a history is what the configuration says.
+    """
+    if not isinstance(history, VoterSetHistory):
+        history = VoterSetHistory(static=history or VoterSet())
+    return RaftCore(
+        Identity(
+            key=key,
+            endpoints=endpoints,
+            listener_name=LISTENER,
+            can_vote=can_vote,
+            bootstrap=bootstrap,
+        ),
+        config=config or RaftConfig(),
+        log=LogView() if log is None else log,
+        history=history,
+        random=random or Random(1),
+    )

@@ -1,0 +1,98 @@
+"""Logs of partitions in memory, for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.unit.storage.batch_maker import make_batches
+from tests.unit.storage.faulty_files import FaultyFiles
+
+from kvorum.storage.batch_header import split_batches
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log_loader import LoadedLog, LogCheckpoint, load_partition_log
+from kvorum.storage.partition_log import PartitionLog
+from kvorum.storage.producer_snapshot import EmptyProducerSnapshots
+
+HERE = Path("/data/topic-0")
+CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
+NEW = LogCheckpoint()
+BATCHES = make_batches(0, 12) + make_batches(12, 8, epoch=3)
+BASES = (0, 6, 12, 18)
+CHANGES = {"write", "truncate", "rename", "remove", "create", "sync", "sync_directory"}
+
+
+@dataclass
+class Keeper:
+    """Notes, among the calls to the disk, what it is told to keep."""
+
+    files: FaultyFiles
+
+    def write(self, offset: int, *, durably: bool) -> None:
+        self.files.calls.append(("keep durably" if durably else "keep", str(offset)))
+
+    def close(self) -> None:
+        self.files.calls.append(("close", ""))
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        return [call for call in self.files.calls if call[0].startswith("keep")]
+
+
+def loaded(
+    files: FaultyFiles, checkpoint: LogCheckpoint = NEW, config: LogConfig = CONFIG
+) -> LoadedLog:
+    return load_partition_log(
+        HERE,
+        files=files,
+        config=config,
+        checkpoint=checkpoint,
+        recovery_point_keeper=Keeper(files),
+        producer_snapshots=EmptyProducerSnapshots(HERE, files),
+        now_ms=0,
+    )
+
+
+def filled(files: FaultyFiles) -> PartitionLog:
+    log = loaded(files).log
+    for batch in BATCHES:
+        log.append(batch)
+    return log
+
+
+def clean(recovery_point: int, log_start_offset: int = 0) -> LogCheckpoint:
+    return LogCheckpoint(
+        recovery_point=recovery_point, log_start_offset=log_start_offset, had_clean_shutdown=True
+    )
+
+
+def crashed(recovery_point: int, log_start_offset: int = 0) -> LogCheckpoint:
+    return LogCheckpoint(recovery_point=recovery_point, log_start_offset=log_start_offset)
+
+
+def content(log: PartitionLog) -> list[bytes]:
+    found: list[bytes] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        for header, batch in split_batches(log.read(offset, 10_000)):
+            found.append(bytes(batch))
+            offset = header.next_offset
+    return found
+
+
+def segment(base_offset: int) -> Path:
+    return HERE / f"{base_offset:020d}.log"
+
+
+def on_disk(files: FaultyFiles) -> dict[str, bytes]:
+    return {path.name: bytes(file.content) for path, file in files.names.items()}
+
+
+def closed(count: int = 20) -> FaultyFiles:
+    """Return what a process left that wrote so many batches and closed the log."""
+    files = FaultyFiles()
+    log = loaded(files).log
+    for batch in BATCHES[:count]:
+        log.append(batch)
+    log.close()
+    return files.after_process_crash()

@@ -1,0 +1,112 @@
+"""The log of a partition: written, read, cut, made durable, and poisoned."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.storage.batch_maker import make_batch
+from tests.unit.storage.faulty_files import Fault, FaultyFiles
+from tests.unit.storage.partition_logs import (
+    BASES,
+    BATCHES,
+    Keeper,
+    clean,
+    content,
+    crashed,
+    filled,
+    loaded,
+    segment,
+)
+
+from kvorum.storage.errors import (
+    DiskError,
+    InvalidAppendError,
+    InvalidTruncationError,
+    OffsetOutOfRangeError,
+    PoisonedError,
+)
+
+
+def test_what_was_appended_is_read_across_segments() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    assert content(log) == BATCHES
+    assert [path.name for path in sorted(files.names) if path.suffix == ".log"] == [
+        segment(base).name for base in BASES
+    ]
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 20, 0)
+    assert log.epoch_starts == ((1, 0), (3, 12))
+
+
+def test_what_does_not_continue_the_log_is_refused() -> None:
+    log = filled(FaultyFiles())
+    for batch in (make_batch(21), make_batch(19), make_batch(20, epoch=2), b""):
+        with pytest.raises(InvalidAppendError):
+            log.append(batch)
+    for offset in (-1, 21):
+        with pytest.raises(OffsetOutOfRangeError):
+            log.read(offset, 100)
+    assert content(log) == BATCHES
+
+
+def test_a_flush_moves_the_recovery_point_and_has_it_kept() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    files.calls.clear()
+    assert log.flush() == log.recovery_point == 20
+    assert files.calls == [("sync", segment(18).name), ("keep", "20")]
+    assert log.flush() == 20
+    assert len(files.calls) == 2
+    log.close()
+    assert Keeper(files).kept[-1] == ("keep durably", "20")
+
+
+def test_full_truncation_starts_anew_at_any_offset() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    log.truncate_fully_and_start_at(100, now_ms=0)
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (100, 100, 100)
+    assert log.epoch_starts == ()
+    log.append(make_batch(100, epoch=4))
+    with pytest.raises(InvalidTruncationError):
+        log.truncate_to(99, now_ms=0)
+    again = loaded(files.after_process_crash(), crashed(100, 100)).log
+    assert content(again) == [make_batch(100, epoch=4)]
+
+
+@pytest.mark.parametrize("start", range(1, 21))
+def test_giving_up_old_records_removes_whole_segments_and_older_epochs(start: int) -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    removed = log.increment_log_start_offset(start, now_ms=0)
+    assert removed == len([base for base in BASES[1:] if base <= start])
+    assert log.log_start_offset == start
+    assert log.epoch_starts[0] == (1 if start < 12 else 3, start)
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(start - 1, 100)
+    log.close()
+    again = loaded(files.after_process_crash(), clean(20, start)).log
+    assert (again.log_start_offset, again.log_end_offset) == (start, 20)
+    # As in Kafka, an epoch without records is forgotten.
+    assert again.epoch_starts == (log.epoch_starts if start < 20 else ())
+
+
+def test_a_sync_that_fails_poisons_the_log() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    files.faults = [Fault("sync", 1)]
+    with pytest.raises(DiskError):
+        log.flush()
+    assert log.recovery_point == 0
+    for use in (
+        log.flush,
+        lambda: log.append(make_batch(20, epoch=3)),
+        lambda: log.read(0, 100),
+        lambda: log.truncate_to(0, now_ms=0),
+        lambda: log.truncate_fully_and_start_at(0, now_ms=0),
+        lambda: log.increment_log_start_offset(3, now_ms=0),
+    ):
+        with pytest.raises(PoisonedError, match="cannot be used any more"):
+            use()
+    before = len(files.calls)
+    log.close()
+    assert [call for call in files.calls[before:] if call[0] != "close"] == []

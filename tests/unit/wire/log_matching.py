@@ -1,0 +1,17 @@
+"""Which logs could come from one cluster: Raft's log matching, spelled out."""
+
+from __future__ import annotations
+
+
+def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two logs, given by their records' epochs, could come from one cluster.
+
+    A leader writes its epoch's records one behind the other from where its log ended, so where both
+    logs have records of an epoch, it begins at the same offset in both.
+    """
+    starts = [{epoch: log.index(epoch) for epoch in set(log)} for log in (one, other)]
+    shared = set(one) & set(other)
+    if any(starts[0][epoch] != starts[1][epoch] for epoch in shared):
+        return False
+    # What lies before a shared epoch is shared too: a leader's log begins with what it had.
+    return all(one[: starts[0][epoch]] == other[: starts[0][epoch]] for epoch in shared)
