@@ -9,8 +9,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
+
+# How long an example takes says how busy the machine is, and nothing of what is tested.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

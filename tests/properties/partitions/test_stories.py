@@ -36,7 +36,6 @@ def chosen(world: World, choice: int) -> Step | None:
 
 @settings(
     max_examples=STORIES,
-    deadline=None,
     derandomize="KVORUM_PARTITION_STORIES" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -253,7 +253,7 @@ def test_files_of_the_metadata_log_are_left_alone() -> None:
 
 
 @given(seed=st.integers(min_value=0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_power_cut_loses_nothing_below_the_recovery_point(seed: int) -> None:
     random = Random(seed)
     files = FaultyFiles()

@@ -140,7 +140,7 @@ def test_zeros_behind_the_last_batch_are_cut_off(hint: int | None, count: int) -
 
 
 @given(st.binary(min_size=1, max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_garbage_behind_the_last_flushed_batch_is_cut_off(garbage: bytes) -> None:
     files = written(flushed=20)
     last_segment(files).content.extend(garbage)
@@ -150,7 +150,7 @@ def test_garbage_behind_the_last_flushed_batch_is_cut_off(garbage: bytes) -> Non
 
 
 @given(st.binary(min_size=1, max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_garbage_is_never_taken_for_records_nor_records_for_garbage(garbage: bytes) -> None:
     files = written(flushed=None)
     last_segment(files).content.extend(garbage)
@@ -248,7 +248,7 @@ def test_indexes_are_rebuilt_whatever_they_hold() -> None:
 
 
 @given(seed=st.integers(min_value=0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_power_cut_loses_nothing_that_was_flushed(seed: int) -> None:
     random = Random(seed)
     files = FaultyFiles()

@@ -4,7 +4,7 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden_data import GOLDEN, read_json_lines
 from tests.peak_memory import peak_memory_below
@@ -65,7 +65,7 @@ def test_huge_lengths_and_counts_anywhere() -> None:
                     decode_anything(kind, damaged, version)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1500)
 @given(
     seed=st.sampled_from(SEEDS),
     place=st.floats(0, 1),
@@ -82,7 +82,7 @@ def test_damaged_messages(
         assert kind.decode(message.encode(version), version) == message
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1500)
 @given(seed=st.sampled_from(SEEDS), data=st.binary(max_size=300))
 def test_noise(seed: tuple[type[Message], int, bytes], data: bytes) -> None:
     kind, version, _ = seed

@@ -6,7 +6,7 @@ from copy import deepcopy
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.random_messages import random_message
 
@@ -38,7 +38,7 @@ PAIRS = [
 ]
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600)
 @given(pair=st.sampled_from(PAIRS), seed=st.integers(0, 2**32))
 def test_whatever_is_written_is_read_back(pair: tuple[type[Message], int], seed: int) -> None:
     kind, version = pair

@@ -88,7 +88,7 @@ def one_record(tail: bytes, value: bytes = b"") -> bytes:
 # -- damage everywhere -------------------------------------------------------------------------
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     body=st.binary(max_size=200),
     count=st.integers(0, 2**31 - 1),
@@ -98,7 +98,7 @@ def test_any_bytes_behind_a_header(body: bytes, count: int, compression: int) ->
     is_refused(with_body(body, count=count, compression=compression))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(data=st.binary(max_size=200))
 @example(bytes(200))
 @example(b"\xff" * 200)
@@ -106,7 +106,7 @@ def test_any_bytes_at_all(data: bytes) -> None:
     is_refused(data)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     compression=st.sampled_from(list(Compression)),
     changes=st.lists(

@@ -125,7 +125,7 @@ def test_a_cut_is_an_error_unless_it_is_expected() -> None:
             list(read_entries(data[:end]))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     kind=st.sampled_from(BUILT),
     changes=st.lists(st.tuples(st.integers(0, 999), st.integers(0, 255)), min_size=1, max_size=4),
