@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota
 from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+from kvorum.controller.quorum_description import NOBODY, QuorumDescription
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.metadata.principal import ANONYMOUS, Principal
@@ -46,6 +47,10 @@ class ControllerSettings:
     token_secrets: TokenSecrets = field(default_factory=lambda: TokenSecrets(TokenSettings()))
 
 
+def _nobody() -> QuorumDescription:
+    return NOBODY
+
+
 def _no_problem(kraft_version: int) -> str | None:
     del kraft_version
     return None
@@ -58,6 +63,7 @@ class ControllerRequestContext:
     `now_ms` is monotonic; `next_offset` is the offset that the first record of the result will
     have; `kraft_version` and `leader_id` are the quorum's; `listener` is where the request
     arrived. `is_forwarded` is true for a request that a broker forwarded in an Envelope.
+    `describe_quorum` returns what the leader knows of its replicas.
     `kraft_upgrade_problem` returns why the quorum cannot go to a kraft.version, or None if it can.
     `mutation_quota` limits the partitions that the client creates and deletes; None is no limit.
     `access` has the permissions of `principal`, the client. `wall_clock_ms` are milliseconds since
@@ -74,6 +80,7 @@ class ControllerRequestContext:
     is_forwarded: bool = False
     kraft_version: int = 0
     leader_id: int = -1
+    describe_quorum: Callable[[], QuorumDescription] = _nobody
     kraft_upgrade_problem: Callable[[int], str | None] = _no_problem
     mutation_quota: MutationQuota | None = None
     access: Access = UNRESTRICTED

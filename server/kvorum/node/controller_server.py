@@ -15,6 +15,7 @@ from kvorum.node.controller.controller_registration_manager import ControllerReg
 from kvorum.node.controller.periodic_task_control_manager import controller_tasks
 from kvorum.node.controller.policies import NodePolicies, load_policies
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
@@ -47,6 +48,9 @@ class ControllerServer:
         shared.log_listener.register(self._controller)
         MetadataEvents(shared.loader, shared.raft)
         self._tasks = controller_tasks(self._controller, shared.config)
+        self._reassignment = QuorumReassignmentManager(
+            self._controller, raft=shared.raft, loader=shared.loader, clock=shared.clock
+        )
         apis = controller_apis()
         authorizer = Authorizer(
             shared.config.security.authorizer, loader=shared.loader, raft=shared.raft
@@ -104,6 +108,7 @@ class ControllerServer:
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
         self._tasks.start()
+        self._reassignment.start()
         if not self._shared.raft.is_leader:
             # One of several voters, which may have to take over; a lone voter leads already.
             from kvorum.node.warm_up import warm_up  # noqa: PLC0415 - not for a lone voter
@@ -120,6 +125,7 @@ class ControllerServer:
         if self._warming is not None:
             self._warming.cancel()
         await self._registrar.close()
+        await self._reassignment.close()
         await self._tasks.close()
 
     async def stop(self) -> None:

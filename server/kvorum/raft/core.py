@@ -39,6 +39,7 @@ from kvorum.raft.messages import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
+    DescribeQuorumResponse,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
@@ -110,6 +111,17 @@ class RaftCore:
     def may_stand(self) -> bool:
         """Whether the replica may be elected: as a voter, or while its removal may yet fail."""
         return self._replica.may_stand
+
+    @property
+    def may_change_voters(self) -> bool:
+        """Whether this replica leads, and a change of the voters could begin now."""
+        replica = self._replica
+        is_leader = isinstance(replica.role, Leader)
+        return is_leader and replica.change is None and replica.are_voters_committed
+
+    def describe_quorum(self, now: float) -> DescribeQuorumResponse:
+        """Return how far every replica is; an error where this replica does not lead."""
+        return handle_describe_quorum_request(self._replica, now)
 
     def metrics(self, now: float) -> RaftMetrics:
         """Return the replica's metrics as of `now`."""

@@ -73,7 +73,10 @@ class Member:
 
 
 class Quorum:
-    """So many controllers with a network between them; as a context they run, but for `absent`."""
+    """So many controllers with a network between them; as a context they run, but for `absent`.
+
+    The `observers` of a dynamic quorum are controllers that are no voters at first.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Quorum:
         is_dynamic: bool,
         settings: Mapping[str, str] | None = None,
         absent: Collection[int] = (),
+        observers: Collection[int] = (),
     ) -> None:
         ports = lasting_ports(2 * count)
         self.is_dynamic = is_dynamic
@@ -103,6 +107,7 @@ class Quorum:
         )
         self._settings = dict(settings or {})
         self._absent = absent
+        self._observers = observers
 
     def __enter__(self) -> Self:
         self.network.__enter__()
@@ -225,8 +230,11 @@ class Quorum:
         member.folder.mkdir(parents=True, exist_ok=True)
         write_properties(member.process.properties, self.settings_of(member))
         arguments = ["--cluster-id", CLUSTER_ID, "--config", str(member.process.properties)]
-        if self.is_dynamic:
-            arguments += ["--initial-controllers", ",".join(map(_voter, self.members.values()))]
+        if member.node_id in self._observers:
+            arguments += ["--no-initial-controllers"]
+        elif self.is_dynamic:
+            first = [one for one in self.members.values() if one.node_id not in self._observers]
+            arguments += ["--initial-controllers", ",".join(map(_voter, first))]
         run_kvorum("storage", "format", *arguments)
 
     def settings_of(self, member: Member) -> dict[str, str]:

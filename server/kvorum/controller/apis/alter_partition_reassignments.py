@@ -11,6 +11,7 @@ from kvorum.controller.election import Election
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.manual_assignment import check_assignment
 from kvorum.controller.partition_reassignment import plan_reassignment, revert_reassignment
+from kvorum.controller.quorum_reassignment.wish import alter_target_voters
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
@@ -18,6 +19,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -45,6 +47,9 @@ def alter_partition_reassignments(
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
     """Start, change or cancel the reassignment of each partition on its own.
 
+    The partition of the metadata log is among them: its replicas are the voters of the quorum, and
+    a reassignment of it is the wish for other voters (KIP-642).
+
     Each decision is made from the state before the request, so a partition is changed only once:
     two changes may contradict each other. Kafka writes both, and its controller fails when it
     cannot replay them.
@@ -59,13 +64,17 @@ def alter_partition_reassignments(
             answer = PartitionAnswer(partition_index=target.partition_index, error_message=None)
             try:
                 _check_is_first(changed, topic.name, target.partition_index)
-                record = _alter(
-                    rules,
-                    topic.name,
-                    target,
-                    may_change_factor=request.allow_replication_factor_change,
-                )
-                records.extend([record] if record else [])
+                if topic.name == CLUSTER_METADATA_TOPIC:
+                    index, replicas = target.partition_index, target.replicas
+                    records.extend(alter_target_voters(image, index, replicas, context))
+                else:
+                    record = _alter(
+                        rules,
+                        topic.name,
+                        target,
+                        may_change_factor=request.allow_replication_factor_change,
+                    )
+                    records.extend([record] if record else [])
                 changed.add((topic.name, target.partition_index))
             except RequestError as error:
                 answer.error_code, answer.error_message = error.code, error.message

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvorum.controller.api import ControllerApi
+from kvorum.controller.quorum_reassignment.wish import (
+    METADATA_PARTITION,
+    ongoing_quorum_reassignment,
+)
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_partition_reassignments import (
@@ -32,14 +37,39 @@ def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest,
     context: ControllerRequestContext,
 ) -> ControllerResult[ListPartitionReassignmentsResponse]:
-    """List partitions under reassignment; unknown topics and partitions are skipped."""
-    del context
-    topics = [
+    """List partitions under reassignment; unknown topics and partitions are skipped.
+
+    A reassignment of the quorum (KIP-642) is listed as that of the metadata log's partition.
+    """
+    topics = _quorum(image, request, context)
+    topics += [
         OngoingTopicReassignment(name=topic.name, partitions=ongoing)
         for topic, indexes in _wanted(image, request)
         if (ongoing := list(_ongoing(topic, indexes)))
     ]
     return ControllerResult(ListPartitionReassignmentsResponse(error_message=None, topics=topics))
+
+
+def _quorum(
+    image: MetadataImage,
+    request: ListPartitionReassignmentsRequest,
+    context: ControllerRequestContext,
+) -> list[OngoingTopicReassignment]:
+    if request.topics is not None and not any(
+        topic.name == CLUSTER_METADATA_TOPIC and METADATA_PARTITION in topic.partition_indexes
+        for topic in request.topics
+    ):
+        return []
+    found = ongoing_quorum_reassignment(image, context)
+    if found is None:
+        return []
+    partition = OngoingPartitionReassignment(
+        partition_index=METADATA_PARTITION,
+        replicas=list(found.replicas),
+        adding_replicas=list(found.adding),
+        removing_replicas=list(found.removing),
+    )
+    return [OngoingTopicReassignment(name=CLUSTER_METADATA_TOPIC, partitions=[partition])]
 
 
 def _wanted(

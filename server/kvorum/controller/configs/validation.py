@@ -9,6 +9,7 @@ from typing import Final
 
 from kvorum.controller.policies import AlterConfigRequest
 from kvorum.controller.policy_calls import ask_policy
+from kvorum.controller.quorum_reassignment.target_checks import RefusedTargetError, check_targets
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.config_definitions import (
     InvalidConfigError,
@@ -22,6 +23,11 @@ from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.target_voters import (
+    TARGET_VOTERS,
+    InvalidTargetVotersError,
+    parse_target_voters,
+)
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
 
@@ -96,13 +102,32 @@ def _check_change(
     existing: Mapping[str, str],
     context: ControllerRequestContext,
 ) -> None:
-    """Check the two keys with their own rules."""
+    """Check the keys with their own rules."""
     if resource[0] != ResourceType.BROKER:
         return
+    if change.name == TARGET_VOTERS:
+        _check_target_voters(image, resource[1], change, context)
     if change.name == MIN_INSYNC_REPLICAS and image.features.is_elr_enabled:
         _check_min_insync_replicas(resource[1], change)
     if change.name == CORDONED_LOG_DIRS:
         _check_cordoned_log_dirs(image, change, existing, context)
+
+
+def _check_target_voters(
+    image: MetadataImage,
+    broker_name: str,
+    change: ConfigChange,
+    context: ControllerRequestContext,
+) -> None:
+    """Check the wish for other voters by the rules of AlterPartitionReassignments (KIP-642)."""
+    if broker_name:
+        raise _invalid_config(f"{TARGET_VOTERS} can only be set for the whole cluster.")
+    if change.value is None:
+        return
+    try:
+        check_targets(parse_target_voters(change.value), image, context.describe_quorum())
+    except (InvalidTargetVotersError, RefusedTargetError) as error:
+        raise _invalid_config(str(error)) from error
 
 
 def _check_min_insync_replicas(broker_name: str, change: ConfigChange) -> None:

@@ -312,6 +312,7 @@ class QuorumController:
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
+            describe_quorum=self._raft.describe_quorum,
             kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
             wall_clock_ms=self._clock.wall_ms(),
         )

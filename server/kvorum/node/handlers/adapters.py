@@ -64,11 +64,19 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
 
 def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
     """Return the API that the replica of the metadata log answers."""
+
+    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+        if api.admit is not None:
+            refusal = api.admit(controller.loader.published, request.body)
+            if refusal is not None:
+                return refusal
+        return await _ask_replica(request, controller)
+
     return ControllerListenerApi(
         key=api.key,
         request=api.request,
         permission=api.permission,
-        answer=_ask_replica,
+        answer=answer,
         refuse=api.refuse,
     )
 

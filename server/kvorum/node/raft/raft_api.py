@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import Permission
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
@@ -23,6 +24,8 @@ class RaftApi(Generic[Request_co]):
 
     - `request`: the class of its request.
     - `permission`: the permission on the cluster that the whole request needs.
+    - `admit`: the check of a request against the metadata, before the replica gets it; a response
+      from it is final.
     - `refuse`: returns the response that refuses the whole request, in a version.
     """
 
@@ -30,3 +33,4 @@ class RaftApi(Generic[Request_co]):
     request: type[Request_co]
     permission: Permission
     refuse: Callable[[Message, RequestError, int], Message]
+    admit: Callable[[MetadataImage, Message], Message | None] | None = None

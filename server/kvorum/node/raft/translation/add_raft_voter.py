@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
+from kvorum.node.raft.translation.admission import refusal_of_adding
 from kvorum.raft import messages as core
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -16,6 +18,7 @@ from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequestListener,
     AddRaftVoterResponse,
 )
+from kvorum.wire.primitives import Message
 
 _FIRST_VERSION_THAT_MAY_NOT_WAIT = 1
 
@@ -63,9 +66,20 @@ def read_response(response: AddRaftVoterResponse) -> core.AddRaftVoterResponse:
     )
 
 
+def _admit(image: MetadataImage, request: Message) -> AddRaftVoterResponse | None:
+    assert isinstance(request, AddRaftVoterRequest)
+    refusal = refusal_of_adding(image, request.voter_id, request.voter_directory_id)
+    if refusal is None:
+        return None
+    return AddRaftVoterResponse(
+        error_code=ErrorCode.REASSIGNMENT_IN_PROGRESS, error_message=refusal
+    )
+
+
 API: Final = RaftApi(
     key=ApiKey.ADD_RAFT_VOTER,
     request=AddRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(AddRaftVoterResponse),
+    admit=_admit,
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
+from kvorum.node.raft.translation.admission import refusal_of_removing
 from kvorum.raft import messages as core
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.primitives import Message
 
 
 def read_request(
@@ -51,9 +54,20 @@ def read_response(response: RemoveRaftVoterResponse) -> core.RemoveRaftVoterResp
     )
 
 
+def _admit(image: MetadataImage, request: Message) -> RemoveRaftVoterResponse | None:
+    assert isinstance(request, RemoveRaftVoterRequest)
+    refusal = refusal_of_removing(image, request.voter_id, request.voter_directory_id)
+    if refusal is None:
+        return None
+    return RemoveRaftVoterResponse(
+        error_code=ErrorCode.REASSIGNMENT_IN_PROGRESS, error_message=refusal
+    )
+
+
 API: Final = RaftApi(
     key=ApiKey.REMOVE_RAFT_VOTER,
     request=RemoveRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(RemoveRaftVoterResponse),
+    admit=_admit,
 )

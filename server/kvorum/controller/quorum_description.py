@@ -1,0 +1,66 @@
+"""What the leader knows of the quorum, as the controller sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.wire.uuid_text import uuid_to_text
+
+
+@dataclass(frozen=True, slots=True)
+class VoterKey:
+    """A replica of the metadata log: a node's id, and the directory that holds the log.
+
+    The directory is None at kraft.version 0, and for a replica that did not name it.
+    """
+
+    id: int
+    directory_id: bytes | None = None
+
+    def __str__(self) -> str:
+        if self.directory_id is None:
+            return str(self.id)
+        return f"{self.id}:{uuid_to_text(self.directory_id)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A replica's progress; the age of its last fetch is in milliseconds, None if it never fetched.
+
+    `log_end_offset` is None for a replica that the leader has not heard from.
+    """
+
+    key: VoterKey
+    log_end_offset: int | None
+    last_fetch_age_ms: float | None
+
+    def fetches(self, *, within_ms: float) -> bool:
+        """Return whether the replica has fetched within the last `within_ms`."""
+        return self.last_fetch_age_ms is not None and self.last_fetch_age_ms < within_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    """The leader's view of the quorum.
+
+    `may_change` is true when a change of the voters can begin: the latest one is committed, and so
+    is a record of the leader's own epoch. `log_end_offset` is the leader's.
+    """
+
+    leader_id: int
+    kraft_version: int
+    may_change: bool
+    log_end_offset: int
+    voters: tuple[ReplicaState, ...]
+    observers: tuple[ReplicaState, ...]
+
+    def replicas_of(self, node_id: int) -> tuple[ReplicaState, ...]:
+        """Return every replica that claims a node's id, voters first."""
+        return tuple(one for one in (*self.voters, *self.observers) if one.key.id == node_id)
+
+
+NOBODY: Final = QuorumDescription(
+    leader_id=-1, kraft_version=0, may_change=False, log_end_offset=0, voters=(), observers=()
+)
+"""The description that a replica can give that does not lead."""

@@ -1,0 +1,259 @@
+"""The next step from the present voters to the target voters (KIP-642, "Reassignment Algorithm").
+
+One voter is added or removed at a time. While there are at least as many new voters as leaving ones
+the step is an addition, and otherwise a removal: so the quorum never has fewer voters than the
+smaller of the two sets. The leader leaves last, and first hands over to a voter that stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import TypeAlias
+
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.metadata.cluster_image import ControllerRegistration
+from kvorum.metadata.target_voters import TargetVoter, TargetVoters
+
+RECONFIGURABLE_KRAFT_VERSION = 1
+
+
+@unique
+class BlockReason(Enum):
+    """Why there is no step to be taken now; the values are the ones that a metric shows."""
+
+    STATIC_VOTERS = 1
+    """The voters are not in the log: kraft.version is 0."""
+    VOTER_CHANGE_UNDER_WAY = 2
+    """The change before is not committed yet."""
+    TARGET_UNKNOWN = 3
+    """A target does not fetch, or is no registered controller."""
+    TARGET_AMBIGUOUS = 4
+    """Two directories claim a target's id."""
+    TARGET_LAGGING = 5
+    """A target is behind."""
+    MAJORITY_MISSING = 6
+    """After the removal no majority would be fetching."""
+    REFUSED = 7
+    """The leader has refused the step."""
+    UNREADABLE = 8
+    """The recorded value is none of target voters."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddVoter:
+    """Make a replica a voter, reachable as its node has registered."""
+
+    key: VoterKey
+    registration: ControllerRegistration
+
+    def __str__(self) -> str:
+        return f"add voter {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoter:
+    """Make a voter an observer."""
+
+    key: VoterKey
+
+    def __str__(self) -> str:
+        return f"remove voter {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Resign, so that a voter that stays becomes the leader and removes this one."""
+
+    def __str__(self) -> str:
+        return "hand over the leadership"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The voters are the target voters: clear the wish."""
+
+    def __str__(self) -> str:
+        return "clear the target voters, which are reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Nothing can be done now; `text` is for the operator."""
+
+    reason: BlockReason
+    text: str
+
+    def __str__(self) -> str:
+        return f"wait: {self.text}"
+
+
+Step: TypeAlias = AddVoter | RemoveVoter | HandOver | Reached | Blocked
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The present voters and the targets, sorted into what stays, comes and goes.
+
+    `unknown` are targets of which no replica is known, or more than one.
+    """
+
+    retained: tuple[VoterKey, ...]
+    new: tuple[VoterKey, ...]
+    leaving: tuple[VoterKey, ...]
+    unknown: tuple[Blocked, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a step depends on besides the quorum itself.
+
+    `has_caught_up` returns whether a replica may become a voter, `progress_text` how far it is. A
+    replica whose last fetch is not older than `fetch_timeout_ms` counts as fetching.
+    """
+
+    controllers: Mapping[int, ControllerRegistration]
+    fetch_timeout_ms: float
+    has_caught_up: Callable[[VoterKey], bool]
+    progress_text: Callable[[VoterKey], str]
+
+
+def assignment_of(targets: TargetVoters, quorum: QuorumDescription) -> Assignment:
+    """Return what of the targets are voters already, who is to come, and who is to go."""
+    voters = [state.key for state in quorum.voters]
+    wanted: list[VoterKey] = []
+    unknown: list[Blocked] = []
+    for target in targets:
+        found = _resolve(target, quorum)
+        if isinstance(found, Blocked):
+            unknown.append(found)
+        else:
+            wanted.append(found)
+    # A voter whose id is wanted without its directory stays until it is clear which one is meant.
+    unclear = {target.id for target in targets if target.directory_id is None}
+    return Assignment(
+        retained=tuple(key for key in voters if key in wanted),
+        new=tuple(key for key in wanted if key not in voters),
+        leaving=tuple(key for key in voters if key not in wanted and key.id not in unclear),
+        unknown=tuple(unknown),
+    )
+
+
+def _resolve(target: TargetVoter, quorum: QuorumDescription) -> VoterKey | Blocked:
+    if target.directory_id is not None:
+        return VoterKey(target.id, target.directory_id)
+    keys = [state.key for state in quorum.replicas_of(target.id)]
+    if len(keys) == 1:
+        return keys[0]
+    if not keys:
+        return Blocked(
+            BlockReason.TARGET_UNKNOWN, f"target {target.id} does not fetch from the leader"
+        )
+    return Blocked(
+        BlockReason.TARGET_AMBIGUOUS,
+        f"two directories claim target {target.id}: {', '.join(map(str, keys))}; name the "
+        "one that is meant",
+    )
+
+
+def next_step(
+    targets: TargetVoters, quorum: QuorumDescription, circumstances: Circumstances
+) -> Step:
+    """Return the step to take now; the caller takes it only while it leads."""
+    if quorum.kraft_version < RECONFIGURABLE_KRAFT_VERSION:
+        return Blocked(
+            BlockReason.STATIC_VOTERS,
+            f"the voters are static, because kraft.version is {quorum.kraft_version}",
+        )
+    if not quorum.may_change:
+        return Blocked(
+            BlockReason.VOTER_CHANGE_UNDER_WAY, "the latest change of the voters is not committed"
+        )
+    assignment = assignment_of(targets, quorum)
+    coming = len(assignment.new) + len(assignment.unknown)
+    if not coming and not assignment.leaving:
+        return Reached()
+    if coming >= len(assignment.leaving):
+        return _addition(assignment, quorum, circumstances)
+    return _removal(assignment.leaving, quorum, circumstances)
+
+
+def _addition(
+    assignment: Assignment, quorum: QuorumDescription, circumstances: Circumstances
+) -> Step:
+    """Add the new voter with the longest log among those that have caught up."""
+    voter_ids = {state.key.id for state in quorum.voters}
+    states = {state.key: state for state in quorum.observers}
+    blocked: list[Blocked] = list(assignment.unknown)
+    ready: list[tuple[int, VoterKey, ControllerRegistration]] = []
+    replaced: list[VoterKey] = []
+    for key in assignment.new:
+        if key.id in voter_ids:
+            replaced += [old for old in assignment.leaving if old.id == key.id]
+            continue
+        found = _ready(key, states.get(key), circumstances)
+        if isinstance(found, Blocked):
+            blocked.append(found)
+        else:
+            ready.append((states[key].log_end_offset or 0, key, found))
+    if ready:
+        _, key, registration = max(ready, key=lambda one: (one[0], -one[1].id))
+        return AddVoter(key, registration)
+    if replaced and not blocked:
+        # A node's id is there once: its old directory goes before its new one comes.
+        return _removal(tuple(replaced), quorum, circumstances)
+    return _combined(blocked)
+
+
+def _ready(
+    key: VoterKey, state: ReplicaState | None, circumstances: Circumstances
+) -> ControllerRegistration | Blocked:
+    """Return the registration of a replica that may become a voter now, or why it may not."""
+    registration = circumstances.controllers.get(key.id)
+    if registration is None:
+        return Blocked(
+            BlockReason.TARGET_UNKNOWN, f"target {key} has not registered as a controller"
+        )
+    if state is None or not state.fetches(within_ms=circumstances.fetch_timeout_ms):
+        return Blocked(BlockReason.TARGET_UNKNOWN, f"target {key} does not fetch from the leader")
+    if not circumstances.has_caught_up(key):
+        return Blocked(
+            BlockReason.TARGET_LAGGING,
+            f"target {key} is behind: {circumstances.progress_text(key)}",
+        )
+    return registration
+
+
+def _combined(blocked: Collection[Blocked]) -> Blocked:
+    """Return one reason to wait that names all that is missing."""
+    first = next(iter(blocked))
+    return Blocked(first.reason, "; ".join(one.text for one in blocked))
+
+
+def _removal(
+    leaving: tuple[VoterKey, ...], quorum: QuorumDescription, circumstances: Circumstances
+) -> Step:
+    """Remove a voter that does not fetch before one that does, and the leader last of all."""
+    silent = {
+        state.key
+        for state in quorum.voters
+        if state.key.id != quorum.leader_id
+        and not state.fetches(within_ms=circumstances.fetch_timeout_ms)
+    }
+    others = [key for key in leaving if key.id != quorum.leader_id]
+    chosen = max(others, key=lambda key: (key in silent, key.id)) if others else None
+    rest = [
+        state.key
+        for state in quorum.voters
+        if state.key != chosen and (chosen is not None or state.key.id != quorum.leader_id)
+    ]
+    fetching = [key for key in rest if key not in silent]
+    if len(fetching) <= len(rest) // 2:
+        missing = ", ".join(str(key) for key in rest if key in silent)
+        return Blocked(
+            BlockReason.MAJORITY_MISSING,
+            f"without voter {chosen or quorum.leader_id} no majority would be fetching: "
+            f"{missing} do not",
+        )
+    return HandOver() if chosen is None else RemoveVoter(chosen)

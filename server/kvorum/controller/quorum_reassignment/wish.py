@@ -1,0 +1,118 @@
+"""The wish for other voters: written, replaced, cancelled and listed (KIP-642).
+
+AlterPartitionReassignments and ListPartitionReassignments handle the partition of the metadata log
+like any other; what they would change in its registration is here the cluster's configuration
+`kvorum.quorum.target.voters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.controller.quorum_reassignment.next_step import assignment_of
+from kvorum.controller.quorum_reassignment.target_checks import (
+    RefusedTargetError,
+    StaticVotersError,
+    check_targets,
+)
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.target_voters import (
+    TARGET_VOTERS,
+    InvalidTargetVotersError,
+    TargetVoter,
+    checked_target_voters,
+    parse_target_voters,
+    recorded_target_voters,
+    target_voters_text,
+)
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.config_record import ConfigRecord
+
+METADATA_PARTITION: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingQuorumReassignment:
+    """The ids of a reassignment as ListPartitionReassignments shows them."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+def alter_target_voters(
+    image: MetadataImage,
+    partition_index: int,
+    replicas: Sequence[int] | None,
+    context: ControllerRequestContext,
+) -> list[RecordAndVersion]:
+    """Return the records that make `replicas` the target voters, or cancel with None.
+
+    There are no records where the same is wanted already. Raises `RequestError`.
+    """
+    if partition_index != METADATA_PARTITION:
+        raise RequestError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {CLUSTER_METADATA_TOPIC}:{partition_index}.",
+        )
+    recorded = recorded_target_voters(image)
+    if replicas is None:
+        if recorded is None:
+            raise RequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        return [clearing_record()]
+    try:
+        targets = checked_target_voters(map(TargetVoter, replicas))
+        check_targets(targets, image, context.describe_quorum())
+    except StaticVotersError as error:
+        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+    except (InvalidTargetVotersError, RefusedTargetError) as error:
+        raise RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
+    text = target_voters_text(targets)
+    return [] if text == recorded else [_record(text)]
+
+
+def clearing_record() -> RecordAndVersion:
+    """Return the record that removes the wish."""
+    return _record(None)
+
+
+def ongoing_quorum_reassignment(
+    image: MetadataImage, context: ControllerRequestContext
+) -> OngoingQuorumReassignment | None:
+    """Return the reassignment of the quorum, None where none is wanted.
+
+    As with other partitions, the replicas are the present ones and those that are being added. A
+    target of which no replica is known is among them by its id.
+    """
+    recorded = recorded_target_voters(image)
+    if recorded is None:
+        return None
+    try:
+        targets = parse_target_voters(recorded)
+    except InvalidTargetVotersError:
+        return None
+    quorum = context.describe_quorum()
+    assignment = assignment_of(targets, quorum)
+    voter_ids = [state.key.id for state in quorum.voters]
+    coming = [key.id for key in assignment.new]
+    adding = sorted({*coming, *(target.id for target in targets)} - ({*voter_ids} - {*coming}))
+    return OngoingQuorumReassignment(
+        replicas=tuple(voter_ids) + tuple(one for one in adding if one not in voter_ids),
+        adding=tuple(adding),
+        removing=tuple(key.id for key in assignment.leaving),
+    )
+
+
+def _record(value: str | None) -> RecordAndVersion:
+    resource_type, resource_name = CLUSTER_RESOURCE
+    record = ConfigRecord(
+        resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=value
+    )
+    return record, 0

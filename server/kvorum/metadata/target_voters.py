@@ -1,0 +1,94 @@
+"""The target voters of the quorum (KIP-642): a dynamic configuration of the whole cluster.
+
+The value lists the wanted voters, ``4,5,6``; a voter may be named with its directory,
+``4:Directory,5,6``. A replica that does not know the key keeps the value like any other: real
+controllers and brokers replay it, write it into their snapshots, and do not act on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.wire.uuid_text import RESERVED_UUIDS, uuid_from_text, uuid_to_text
+
+TARGET_VOTERS: Final = "kvorum.quorum.target.voters"
+INT32_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVoter:
+    """A wanted voter: a node's id, and its directory where the wish names one."""
+
+    id: int
+    directory_id: bytes | None = None
+
+    def __str__(self) -> str:
+        if self.directory_id is None:
+            return str(self.id)
+        return f"{self.id}:{uuid_to_text(self.directory_id)}"
+
+
+TargetVoters: TypeAlias = tuple[TargetVoter, ...]
+
+
+class InvalidTargetVotersError(ValueError):
+    """The target voters cannot be read, or no quorum can consist of them."""
+
+
+def parse_target_voters(text: str) -> TargetVoters:
+    """Return the target voters that `text` lists; raise `InvalidTargetVotersError`."""
+    if not text.strip():
+        raise InvalidTargetVotersError("The target voters are empty: a quorum needs a voter.")
+    return checked_target_voters(_parse_one(part.strip()) for part in text.split(","))
+
+
+def checked_target_voters(targets: Iterable[TargetVoter]) -> TargetVoters:
+    """Return `targets` in the order of their ids; raise `InvalidTargetVotersError`."""
+    found = tuple(targets)
+    if not found:
+        raise InvalidTargetVotersError("The target voters are empty: a quorum needs a voter.")
+    seen: set[int] = set()
+    for target in found:
+        if not 0 <= target.id <= INT32_MAX:
+            raise InvalidTargetVotersError(f"{target.id} is not the id of a node.")
+        if target.id in seen:
+            raise InvalidTargetVotersError(f"The target voters list node {target.id} twice.")
+        seen.add(target.id)
+    return tuple(sorted(found, key=lambda target: target.id))
+
+
+def target_voters_text(targets: Iterable[TargetVoter]) -> str:
+    """Return the value that `parse_target_voters` reads as `targets`."""
+    return ",".join(map(str, targets))
+
+
+def recorded_target_voters(image: MetadataImage) -> str | None:
+    """Return the value in the metadata, None while no reassignment of the quorum is wanted.
+
+    The value may be one that cannot be read: a leader that does not know the key does not check it.
+    """
+    return image.configs.of_cluster().get(TARGET_VOTERS)
+
+
+def _parse_one(text: str) -> TargetVoter:
+    id_text, separator, directory_text = text.partition(":")
+    if not (id_text.isascii() and id_text.isdecimal()):
+        raise InvalidTargetVotersError(
+            f"'{text}' is no target voter: expected the id of a node, or id:directory."
+        )
+    if not separator:
+        return TargetVoter(int(id_text))
+    try:
+        directory_id = uuid_from_text(directory_text)
+    except ValueError as error:
+        raise InvalidTargetVotersError(
+            f"'{directory_text}' is no directory id of node {id_text}: {error}."
+        ) from error
+    if directory_id in RESERVED_UUIDS:
+        raise InvalidTargetVotersError(
+            f"'{directory_text}' is reserved and names no directory of node {id_text}."
+        )
+    return TargetVoter(int(id_text), directory_id)

@@ -1,0 +1,85 @@
+"""A client of a quorum that says which voters it wants, and looks how far that has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.process.quorum.members import Quorum, wait_for
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+    AlterPartitionReassignmentsResponse,
+)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponseOngoingPartitionReassignment,
+)
+
+METADATA_TOPIC = "__cluster_metadata"
+Ongoing = ListPartitionReassignmentsResponseOngoingPartitionReassignment
+
+
+def alter(address: str, replicas: Sequence[int] | None) -> tuple[int, str | None]:
+    """Ask one controller for these voters, or cancel with None; return its error and message."""
+    partition = AlterPartitionReassignmentsRequestReassignablePartition(
+        partition_index=0, replicas=None if replicas is None else list(replicas)
+    )
+    topic = AlterPartitionReassignmentsRequestReassignableTopic(METADATA_TOPIC, [partition])
+    request = AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic])
+    with RawClient(address) as client:
+        response = client.ask(request, AlterPartitionReassignmentsResponse, 1)
+    if response.error_code != ErrorCode.NONE:
+        return response.error_code, response.error_message
+    (answered,) = response.responses[0].partitions
+    return answered.error_code, answered.error_message
+
+
+def ongoing(address: str) -> Ongoing | None:
+    """Return the reassignment of the quorum that a controller lists, None where there is none."""
+    with RawClient(address) as client:
+        response = client.ask(
+            ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse, 0
+        )
+    assert response.error_code == ErrorCode.NONE
+    found = [topic for topic in response.topics if topic.name == METADATA_TOPIC]
+    return found[0].partitions[0] if found else None
+
+
+def want(quorum: Quorum, replicas: Sequence[int]) -> None:
+    """Say which voters are wanted, at whoever comes to lead, until that is acknowledged."""
+
+    def is_written() -> bool | None:
+        leader = quorum.leader()
+        if leader is None:
+            return None
+        try:
+            code, _ = alter(quorum.members[leader.leader_id].address, replicas)
+        except (OSError, AssertionError):
+            return None
+        return True if code == ErrorCode.NONE else None
+
+    wait_for(is_written, "the wish cannot be written")
+
+
+def wait_until_reached(
+    quorum: Quorum, replicas: Sequence[int]
+) -> DescribeQuorumResponsePartitionData:
+    """Return what the leader says once exactly these are voters and the wish is cleared."""
+
+    def find() -> DescribeQuorumResponsePartitionData | None:
+        found = quorum.leader()
+        if found is None or {one.replica_id for one in found.current_voters} != set(replicas):
+            return None
+        try:
+            wish = ongoing(quorum.members[found.leader_id].address)
+        except (OSError, AssertionError):
+            return None
+        return None if wish is not None else found
+
+    return wait_for(find, f"the voters never became {replicas}")
