@@ -40,6 +40,16 @@ def alter(address: str, replicas: Sequence[int] | None) -> tuple[int, str | None
     return answered.error_code, answered.error_message
 
 
+def alter_at_controller(quorum: Quorum, replicas: Sequence[int] | None) -> tuple[int, str | None]:
+    """Ask the active controller, whichever it comes to be."""
+
+    def answer() -> tuple[int, str | None] | None:
+        found = alter(quorum.wait_for_leader().address, replicas)
+        return None if found[0] == ErrorCode.NOT_CONTROLLER else found
+
+    return wait_for(answer, "no controller is active")
+
+
 def ongoing(address: str) -> Ongoing | None:
     """Return the reassignment of the quorum that a controller lists, None where there is none."""
     with RawClient(address) as client:
@@ -83,3 +93,49 @@ def wait_until_reached(
         return None if wish is not None else found
 
     return wait_for(find, f"the voters never became {replicas}")
+
+
+def wait_until_all_have_all(quorum: Quorum) -> int:
+    """Return the end of the log once every replica, voter or not, has it, and all is committed."""
+
+    def find() -> int | None:
+        found = quorum.leader()
+        if found is None:
+            return None
+        states = {one.replica_id: one for one in (*found.observers, *found.current_voters)}
+        ends = {
+            states[node_id].log_end_offset if node_id in states else -1
+            for node_id in quorum.members
+        }
+        return found.high_watermark if ends == {found.high_watermark} else None
+
+    return wait_for(find, "the logs never came to the same end")
+
+
+def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> int:
+    """Work towards `replicas`: kill whoever leads after each change of the voters.
+
+    A killed controller is started again at once. Returns how many were killed.
+    """
+    before: set[int] | None = None
+    killed = 0
+    want(quorum, replicas)
+
+    def is_reached() -> bool | None:
+        nonlocal before, killed
+        found = quorum.leader()
+        if found is None:
+            return None
+        voters = {one.replica_id for one in found.current_voters}
+        if voters != before:
+            before = voters
+            leader = quorum.members[found.leader_id]
+            quorum.kill(leader)
+            quorum.start(leader)
+            killed += 1
+            return None
+        return True if voters == set(replicas) else None
+
+    wait_for(is_reached, f"the voters never became {replicas}")
+    wait_until_reached(quorum, replicas)
+    return killed

@@ -1,26 +1,113 @@
 """The quorum goes to the voters that are wanted (KIP-642): processes over TCP and files."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.kafka.tools import ToolRunner
+from tests.process.conftest import Report
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_no_bugs
+from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.process.quorum.members import Quorum
-from tests.process.quorum.reassigning import wait_until_reached, want
+from tests.process.quorum.reassigning import (
+    alter,
+    alter_at_controller,
+    kill_the_leader_of_each_step,
+    ongoing,
+    wait_until_all_have_all,
+    wait_until_reached,
+    want,
+)
 from tests.process.quorum.writers import Writers
 
-pytestmark = pytest.mark.slow
+from kvorum.wire.error_codes import ErrorCode
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-def test_three_voters_are_replaced_by_three_others_under_load(tmp_path: Path) -> None:
-    with Quorum(tmp_path, 6, is_dynamic=True, observers=(4, 5, 6)) as quorum:
-        writers = Writers([member.address for member in quorum.members.values()], count=2, seed=1)
+ROUNDS = int(os.environ.get("KVORUM_REASSIGNMENT_ROUNDS", "2"))
+ONES, OTHERS = (1, 2, 3), (4, 5, 6)
+# Some of the steps shall meet a snapshot being written, or a replica that has to fetch one.
+SETTINGS = {
+    "metadata.log.max.record.bytes.between.snapshots": "50000",
+    "internal.metadata.log.segment.bytes": "70000",
+}
+
+
+def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
+    tmp_path: Path, kafka_tools: ToolRunner, report: Report
+) -> None:
+    with Quorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
+        members = list(quorum.members.values())
+        writers = Writers([member.address for member in members], count=2, seed=1)
         register_broker(quorum)
+        killed = 0
         with writers:
             writers.wait_for_progress()
-            want(quorum, (4, 5, 6))
-            reached = wait_until_reached(quorum, (4, 5, 6))
-            writers.wait_for_progress(5)
-        assert reached.leader_id in {4, 5, 6}
-        for member in quorum.members.values():
+            for number in range(ROUNDS):
+                wanted = ONES if number % 2 else OTHERS
+                killed += kill_the_leader_of_each_step(quorum, wanted)
+                writers.wait_for_progress()
+        end_offset = wait_until_all_have_all(quorum)
+        quorum.kill_all_at_once()
+        assert_same_batches(members, end_offset=end_offset)
+        assert_kafka_reads_the_same(kafka_tools, members, writers, end_offset=end_offset)
+        for member in members:
             assert_no_bugs(member)
+    report(
+        f"{ROUNDS} reassignments of three voters to three others, {killed} leaders killed: "
+        f"{len(writers.acknowledged)} topics acknowledged, log end {end_offset}"
+    )
+
+
+def test_a_target_that_is_down_is_waited_for_and_can_be_replaced(tmp_path: Path) -> None:
+    with Quorum(tmp_path, 5, is_dynamic=True, observers=(4, 5)) as quorum:
+        register_broker(quorum)
+        want(quorum, (1, 2, 4))
+        wait_until_reached(quorum, (1, 2, 4))
+        quorum.stop(quorum.members[5])
+        want(quorum, (1, 2, 5))
+        address = quorum.wait_for_leader().address
+        waiting = ongoing(address)
+        assert waiting is not None
+        assert (waiting.adding_replicas, waiting.removing_replicas) == ([5], [4])
+        want(quorum, (1, 2, 3))
+        reached = wait_until_reached(quorum, (1, 2, 3))
+        assert ongoing(quorum.members[reached.leader_id].address) is None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code", "text"),
+    [
+        ((), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty"),
+        ((1, 1, 2), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "node 1 twice"),
+        ((1, -2, 3), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "-2 is not the id"),
+        ((1, 2, 9), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Node 9 is neither"),
+    ],
+)
+def test_targets_that_no_quorum_can_have_are_refused(
+    three: Quorum, replicas: tuple[int, ...], code: ErrorCode, text: str
+) -> None:
+    found, message = alter_at_controller(three, replicas)
+    assert (found, text in (message or "")) == (code, True), message
+
+
+def test_nothing_can_be_cancelled_while_nothing_is_wanted(three: Quorum) -> None:
+    code, _ = alter_at_controller(three, None)
+    assert code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_only_the_active_controller_takes_a_wish(three: Quorum) -> None:
+    leader_id = three.wait_for_leader().node_id
+    other = next(one for one in three.members.values() if one.node_id != leader_id)
+    code, _ = alter(other.address, (1, 2))
+    assert code == ErrorCode.NOT_CONTROLLER
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    """Three voters for tests that leave them as they are."""
+    with Quorum(tmp_path_factory.mktemp("three"), 3, is_dynamic=True) as quorum:
+        yield quorum
