@@ -7,7 +7,7 @@ and restarts, and is added and removed like any other.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -98,7 +98,7 @@ def are_observing(controllers: Controllers, *node_ids: int) -> None:
     )
 
 
-def want(controllers: Controllers, replicas: Collection[int] | None) -> None:
+def want(controllers: Controllers, replicas: Sequence[int] | None) -> None:
     """Say at the leader which voters are wanted; the targets have to be registered by then."""
 
     def is_written() -> bool:

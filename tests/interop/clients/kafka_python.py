@@ -81,6 +81,19 @@ class KafkaPythonDriver:
             for partition in topic["partitions"]
         }
 
+    def reassign(self, topic: str, replicas: Sequence[int] | None) -> str | None:
+        """Reassign a topic's partition 0; return the name of the error, None for success."""
+        partition = importlib.import_module("kafka").TopicPartition(topic, 0)
+        wanted = None if replicas is None else list(replicas)
+        error = self._client.alter_partition_reassignments({partition: wanted})[partition]
+        return None if error is None else str(error.__name__)
+
+    def reassignment(self, topic: str) -> Mapping[str, list[int]] | None:
+        """Return the reassignment of a topic's partition 0, None where there is none."""
+        partition = importlib.import_module("kafka").TopicPartition(topic, 0)
+        found: Mapping[Any, Mapping[str, list[int]]] = self._client.list_partition_reassignments()
+        return found.get(partition)
+
     def describe_cluster(self) -> ClusterView:
         cluster = self._client.describe_cluster()
         brokers = {

@@ -1,0 +1,146 @@
+"""Stock clients say which voters they want (KIP-642): Java's admin client, kafka-python, tools.
+
+confluent-kafka's admin client has no call for reassignments.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.interop.clients.kafka_python import KafkaPythonDriver
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.process.quorum.members import wait_for
+
+from kvorum.testing import Cluster
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+PROGRAM: Final = Path(__file__).parent / "java" / "QuorumReassignment.java"
+METADATA: Final = "__cluster_metadata"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(controllers=3, brokers=1) as running:
+        running.wait_for_leader()
+        yield running
+
+
+class JavaAdmin:
+    """Kafka's own admin client, one command after the other."""
+
+    def __init__(self, java: Java, servers: str) -> None:
+        command = java.command("QuorumReassignment", servers, classes=java.compile(PROGRAM))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, command: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+def voters_are(cluster: Cluster, *node_ids: int) -> Callable[[], bool | None]:
+    def find() -> bool | None:
+        leader_id = cluster.leader_id
+        if leader_id is None:
+            return None
+        raft = cluster.node(leader_id).shared_server.raft
+        return True if raft.voter_ids() == {*node_ids} else None
+
+    return find
+
+
+def a_voter_to_spare(cluster: Cluster) -> int:
+    """Return a controller that does not lead."""
+    leader_id = cluster.wait_for_leader()
+    return next(node_id for node_id in (1, 2, 3) if node_id != leader_id)
+
+
+def test_java_starts_watches_and_cancels_a_reassignment(java: Java, cluster: Cluster) -> None:
+    spare = a_voter_to_spare(cluster)
+    rest = [node_id for node_id in (1, 2, 3) if node_id != spare]
+    ask = JavaAdmin(java, cluster.bootstrap_servers)
+    try:
+        assert ask("list") == "none"
+        assert ask("cancel").startswith("NoReassignmentInProgressException: ")
+        assert ask("1,2,77").startswith("InvalidReplicaAssignmentException: Node 77 is neither")
+        assert ask(",".join(map(str, rest))) == "done"
+        wait_for(voters_are(cluster, *rest), "the voter was not removed")
+        wait_for(lambda: ask("list") == "none" or None, "the wish was not cleared")
+        cluster.kill(spare)
+        assert ask("1,2,3") == "done"
+        assert ask("1,2,3") == "done"
+        assert ask("list") == f"{[*rest, spare]} [{spare}] []"
+        assert ask("cancel") == "done"
+        assert ask("list") == "none"
+    finally:
+        ask.close()
+
+
+def test_kafka_python_starts_watches_and_cancels_a_reassignment(cluster: Cluster) -> None:
+    spare = a_voter_to_spare(cluster)
+    rest = [node_id for node_id in (1, 2, 3) if node_id != spare]
+    with KafkaPythonDriver(cluster.bootstrap_servers) as admin:
+        assert admin.reassign(METADATA, [1, 1]) == "InvalidReplicationAssignmentError"
+        assert admin.reassign(METADATA, rest) is None
+        wait_for(voters_are(cluster, *rest), "the voter was not removed")
+        wait_for(lambda: admin.reassignment(METADATA) is None or None, "the wish stays")
+        cluster.kill(spare)
+        assert admin.reassign(METADATA, [1, 2, 3]) is None
+        listed = admin.reassignment(METADATA)
+        assert listed is not None
+        assert listed["adding_replicas"] == [spare]
+        assert admin.reassign(METADATA, None) is None
+        assert admin.reassignment(METADATA) is None
+
+
+def test_kafka_reassign_partitions_lists_and_cancels_but_cannot_start(
+    kafka_tools: ToolRunner, cluster: Cluster, tmp_path: Path
+) -> None:
+    spare = a_voter_to_spare(cluster)
+    rest = [node_id for node_id in (1, 2, 3) if node_id != spare]
+    with KafkaPythonDriver(cluster.bootstrap_servers) as admin:
+        admin.reassign(METADATA, rest)
+        wait_for(voters_are(cluster, *rest), "the voter was not removed")
+        cluster.kill(spare)
+        admin.reassign(METADATA, [1, 2, 3])
+    partition = {"topic": METADATA, "partition": 0, "replicas": [1, 2, 3]}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [partition]}), encoding="utf-8")
+    server = ("--bootstrap-server", cluster.bootstrap_servers)
+    listed = kafka_tools.run("kafka-reassign-partitions", *server, "--list")
+    assert listed.exit_code == 0
+    assert f"{METADATA}-0: replicas: " in listed.stdout
+    assert f"adding: {spare}." in listed.stdout
+    started = kafka_tools.run(
+        "kafka-reassign-partitions", *server, "--reassignment-json-file", str(plan), "--execute"
+    )
+    assert started.exit_code == 1
+    assert "Cannot execute because there is an existing partition assignment" in started.stdout
+    cancelled = kafka_tools.run(
+        "kafka-reassign-partitions",
+        *server,
+        "--reassignment-json-file",
+        str(plan),
+        "--cancel",
+        "--preserve-throttles",
+    )
+    assert cancelled.exit_code == 0
+    assert cancelled.stdout.startswith("Successfully cancelled partition reassignment")
+    started = kafka_tools.run(
+        "kafka-reassign-partitions", *server, "--reassignment-json-file", str(plan), "--execute"
+    )
+    assert started.exit_code == 1
+    assert started.stdout.startswith("Error: Unknown broker id 1")
