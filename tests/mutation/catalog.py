@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation import (
     bugs_controller,
     bugs_elections,
+    bugs_reassignment,
     bugs_replication,
     bugs_storage,
     bugs_voters,
@@ -19,4 +20,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
+    *bugs_reassignment.MUTANTS,
 )

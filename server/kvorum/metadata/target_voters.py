@@ -11,11 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kvorum.metadata.directory_ids import is_reserved
 from kvorum.metadata.image import MetadataImage
-from kvorum.wire.uuid_text import RESERVED_UUIDS, uuid_from_text, uuid_to_text
+from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 TARGET_VOTERS: Final = "kvorum.quorum.target.voters"
 INT32_MAX: Final = 2**31 - 1
+ID_DIGITS_MAX: Final = 10
+"""The digits of the largest id; Python refuses to read numbers of some thousand digits."""
+QUOTED_MAX: Final = 50
+"""How much of a bad value is quoted: a message that repeats all of it may not fit a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,9 @@ def recorded_target_voters(image: MetadataImage) -> str | None:
 
 def _parse_one(text: str) -> TargetVoter:
     id_text, separator, directory_text = text.partition(":")
-    if not (id_text.isascii() and id_text.isdecimal()):
+    if not (id_text.isascii() and id_text.isdecimal() and len(id_text) <= ID_DIGITS_MAX):
         raise InvalidTargetVotersError(
-            f"'{text}' is no target voter: expected the id of a node, or id:directory."
+            f"'{_quoted(text)}' is no target voter: expected the id of a node, or id:directory."
         )
     if not separator:
         return TargetVoter(int(id_text))
@@ -85,10 +90,14 @@ def _parse_one(text: str) -> TargetVoter:
         directory_id = uuid_from_text(directory_text)
     except ValueError as error:
         raise InvalidTargetVotersError(
-            f"'{directory_text}' is no directory id of node {id_text}: {error}."
+            f"'{_quoted(directory_text)}' is no directory id of node {id_text}: {error}."
         ) from error
-    if directory_id in RESERVED_UUIDS:
+    if is_reserved(directory_id):
         raise InvalidTargetVotersError(
             f"'{directory_text}' is reserved and names no directory of node {id_text}."
         )
     return TargetVoter(int(id_text), directory_id)
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}…"

@@ -10,6 +10,8 @@ from tests.unit.controller.cluster import SETTINGS
 from tests.unit.node_raft.cluster import Lab, SystemClock
 
 from kvorum.controller.periodic_tasks import no_op
+from kvorum.controller.quorum_reassignment.wish import alter_target_voters
+from kvorum.controller.result import ControllerResult
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
@@ -56,3 +58,19 @@ async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
     await replica.stop()
     shell.lead(1)
     assert not shell.is_active
+
+
+async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(lab: Lab) -> None:
+    """The replica knows that before its controller does; it would refuse every target."""
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    shell.lead(replica.node.epoch)
+    replica.node.resign(replica.node.epoch)
+    with pytest.raises(NotControllerError):
+        await shell.run_task(
+            lambda image, context: ControllerResult(
+                None, tuple(alter_target_voters(image, 0, [1], context))
+            )
+        )

@@ -120,10 +120,11 @@ def _check_target_voters(
     context: ControllerRequestContext,
 ) -> None:
     """Check the wish for other voters by the rules of AlterPartitionReassignments (KIP-642)."""
+    if change.value is None:
+        # A leader that does not know the key may have let it through for a single broker.
+        return
     if broker_name:
         raise _invalid_config(f"{TARGET_VOTERS} can only be set for the whole cluster.")
-    if change.value is None:
-        return
     try:
         check_targets(parse_target_voters(change.value), image, context.describe_quorum())
     except (InvalidTargetVotersError, RefusedTargetError) as error:

@@ -3,12 +3,18 @@
 One voter is added or removed at a time. While there are at least as many new voters as leaving ones
 the step is an addition, and otherwise a removal: so the quorum never has fewer voters than the
 smaller of the two sets. The leader leaves last, and first hands over to a voter that stays.
+
+A node whose directory is replaced is the exception: its id can be a voter only once, so its old
+directory goes first, when the new one is ready to follow. Until then the quorum lacks one voter.
+
+No step is taken after which no majority of the voters would be fetching: it could not be committed,
+and while it is not, there is no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import TypeAlias
 
@@ -34,7 +40,7 @@ class BlockReason(Enum):
     TARGET_LAGGING = 5
     """A target is behind."""
     MAJORITY_MISSING = 6
-    """After the removal no majority would be fetching."""
+    """After the step no majority would be fetching."""
     REFUSED = 7
     """The leader has refused the step."""
     UNREADABLE = 8
@@ -94,15 +100,16 @@ Step: TypeAlias = AddVoter | RemoveVoter | HandOver | Reached | Blocked
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The present voters and the targets, sorted into what stays, comes and goes.
+    """The present voters and the targets, sorted into what comes and goes.
 
-    `unknown` are targets of which no replica is known, or more than one.
+    `unknown` are targets to come of which no replica is known, or more than one. `unclear` are
+    targets that may be voters already: a voter has that id, and so has another replica.
     """
 
-    retained: tuple[VoterKey, ...]
     new: tuple[VoterKey, ...]
     leaving: tuple[VoterKey, ...]
     unknown: tuple[Blocked, ...]
+    unclear: tuple[Blocked, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,33 +117,35 @@ class Circumstances:
     """What a step depends on besides the quorum itself.
 
     `has_caught_up` returns whether a replica may become a voter, `progress_text` how far it is. A
-    replica whose last fetch is not older than `fetch_timeout_ms` counts as fetching.
+    replica whose last fetch is not older than `fetch_timeout_ms` counts as fetching. `refusals` is
+    how often the leader has refused to add a replica.
     """
 
     controllers: Mapping[int, ControllerRegistration]
     fetch_timeout_ms: float
     has_caught_up: Callable[[VoterKey], bool]
     progress_text: Callable[[VoterKey], str]
+    refusals: Mapping[VoterKey, int] = field(default_factory=dict[VoterKey, int])
 
 
 def assignment_of(targets: TargetVoters, quorum: QuorumDescription) -> Assignment:
     """Return what of the targets are voters already, who is to come, and who is to go."""
     voters = [state.key for state in quorum.voters]
     wanted: list[VoterKey] = []
-    unknown: list[Blocked] = []
+    unknown: dict[int, Blocked] = {}
     for target in targets:
         found = _resolve(target, quorum)
         if isinstance(found, Blocked):
-            unknown.append(found)
+            unknown[target.id] = found
         else:
             wanted.append(found)
     # A voter whose id is wanted without its directory stays until it is clear which one is meant.
-    unclear = {target.id for target in targets if target.directory_id is None}
+    unclear_ids = {key.id for key in voters} & set(unknown)
     return Assignment(
-        retained=tuple(key for key in voters if key in wanted),
         new=tuple(key for key in wanted if key not in voters),
-        leaving=tuple(key for key in voters if key not in wanted and key.id not in unclear),
-        unknown=tuple(unknown),
+        leaving=tuple(key for key in voters if key not in wanted and key.id not in unclear_ids),
+        unknown=tuple(text for node_id, text in unknown.items() if node_id not in unclear_ids),
+        unclear=tuple(text for node_id, text in unknown.items() if node_id in unclear_ids),
     )
 
 
@@ -171,39 +180,60 @@ def next_step(
             BlockReason.VOTER_CHANGE_UNDER_WAY, "the latest change of the voters is not committed"
         )
     assignment = assignment_of(targets, quorum)
+    # An unclear target counts on neither side: if another directory of a voter's node is meant, one
+    # voter more is to come and one more is to go, which is the same comparison.
     coming = len(assignment.new) + len(assignment.unknown)
     if not coming and not assignment.leaving:
-        return Reached()
+        return _combined(assignment.unclear) if assignment.unclear else Reached()
     if coming >= len(assignment.leaving):
         return _addition(assignment, quorum, circumstances)
-    return _removal(assignment.leaving, quorum, circumstances)
+    coming_ids = {key.id for key in assignment.new}
+    return _removal(assignment.leaving, quorum, circumstances, coming_ids=coming_ids)
 
 
 def _addition(
     assignment: Assignment, quorum: QuorumDescription, circumstances: Circumstances
 ) -> Step:
-    """Add the new voter with the longest log among those that have caught up."""
+    """Add a new voter that has caught up: one that was not refused, with the longest log."""
     voter_ids = {state.key.id for state in quorum.voters}
     states = {state.key: state for state in quorum.observers}
     blocked: list[Blocked] = list(assignment.unknown)
-    ready: list[tuple[int, VoterKey, ControllerRegistration]] = []
+    ready: dict[VoterKey, ControllerRegistration] = {}
     replaced: list[VoterKey] = []
     for key in assignment.new:
-        if key.id in voter_ids:
-            replaced += [old for old in assignment.leaving if old.id == key.id]
-            continue
         found = _ready(key, states.get(key), circumstances)
         if isinstance(found, Blocked):
             blocked.append(found)
+        elif key.id in voter_ids:
+            replaced += [old for old in assignment.leaving if old.id == key.id]
         else:
-            ready.append((states[key].log_end_offset or 0, key, found))
+            ready[key] = found
+
+    def preference(key: VoterKey) -> tuple[int, int, int]:
+        return -circumstances.refusals.get(key, 0), states[key].log_end_offset or 0, -key.id
+
     if ready:
-        _, key, registration = max(ready, key=lambda one: (one[0], -one[1].id))
-        return AddVoter(key, registration)
-    if replaced and not blocked:
+        chosen = max(ready, key=preference)
+        return _checked_addition(AddVoter(chosen, ready[chosen]), quorum, circumstances)
+    if replaced:
         # A node's id is there once: its old directory goes before its new one comes.
         return _removal(tuple(replaced), quorum, circumstances)
     return _combined(blocked)
+
+
+def _checked_addition(
+    step: AddVoter, quorum: QuorumDescription, circumstances: Circumstances
+) -> Step:
+    """Return the step, unless so many voters are silent that one more makes no majority."""
+    silent = _silent_voters(quorum, circumstances)
+    voters = [*(state.key for state in quorum.voters), step.key]
+    if _has_fetching_majority(voters, silent):
+        return step
+    return Blocked(
+        BlockReason.MAJORITY_MISSING,
+        f"even with voter {step.key} no majority would be fetching: {_listed(voters, silent)} "
+        "do not",
+    )
 
 
 def _ready(
@@ -232,28 +262,47 @@ def _combined(blocked: Collection[Blocked]) -> Blocked:
 
 
 def _removal(
-    leaving: tuple[VoterKey, ...], quorum: QuorumDescription, circumstances: Circumstances
+    leaving: tuple[VoterKey, ...],
+    quorum: QuorumDescription,
+    circumstances: Circumstances,
+    *,
+    coming_ids: Collection[int] = (),
 ) -> Step:
-    """Remove a voter that does not fetch before one that does, and the leader last of all."""
-    silent = {
+    """Remove a voter that does not fetch before one that does, and the leader last of all.
+
+    A node that stays with another directory is kept while others can go.
+    """
+    silent = _silent_voters(quorum, circumstances)
+    others = [key for key in leaving if key.id != quorum.leader_id]
+
+    def preference(key: VoterKey) -> tuple[bool, bool, int]:
+        return key in silent, key.id not in coming_ids, key.id
+
+    chosen = max(others, key=preference) if others else leaving[0]
+    rest = [state.key for state in quorum.voters if state.key != chosen]
+    if not rest:
+        return Blocked(BlockReason.MAJORITY_MISSING, f"voter {chosen} is the only one")
+    if not _has_fetching_majority(rest, silent):
+        return Blocked(
+            BlockReason.MAJORITY_MISSING,
+            f"without voter {chosen} no majority would be fetching: {_listed(rest, silent)} do not",
+        )
+    return RemoveVoter(chosen) if others else HandOver()
+
+
+def _silent_voters(quorum: QuorumDescription, circumstances: Circumstances) -> frozenset[VoterKey]:
+    """Return the voters that do not fetch; the leader needs not."""
+    return frozenset(
         state.key
         for state in quorum.voters
         if state.key.id != quorum.leader_id
         and not state.fetches(within_ms=circumstances.fetch_timeout_ms)
-    }
-    others = [key for key in leaving if key.id != quorum.leader_id]
-    chosen = max(others, key=lambda key: (key in silent, key.id)) if others else None
-    rest = [
-        state.key
-        for state in quorum.voters
-        if state.key != chosen and (chosen is not None or state.key.id != quorum.leader_id)
-    ]
-    fetching = [key for key in rest if key not in silent]
-    if len(fetching) <= len(rest) // 2:
-        missing = ", ".join(str(key) for key in rest if key in silent)
-        return Blocked(
-            BlockReason.MAJORITY_MISSING,
-            f"without voter {chosen or quorum.leader_id} no majority would be fetching: "
-            f"{missing} do not",
-        )
-    return HandOver() if chosen is None else RemoveVoter(chosen)
+    )
+
+
+def _has_fetching_majority(voters: Sequence[VoterKey], silent: Collection[VoterKey]) -> bool:
+    return sum(key not in silent for key in voters) > len(voters) // 2
+
+
+def _listed(voters: Sequence[VoterKey], silent: Collection[VoterKey]) -> str:
+    return ", ".join(str(key) for key in voters if key in silent)

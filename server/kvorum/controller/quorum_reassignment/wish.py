@@ -26,6 +26,7 @@ from kvorum.metadata.target_voters import (
     TARGET_VOTERS,
     InvalidTargetVotersError,
     TargetVoter,
+    TargetVoters,
     checked_target_voters,
     parse_target_voters,
     recorded_target_voters,
@@ -66,7 +67,7 @@ def alter_target_voters(
     if replicas is None:
         if recorded is None:
             raise RequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        return [clearing_record()]
+        return [_record(None)]
     try:
         targets = checked_target_voters(map(TargetVoter, replicas))
         check_targets(targets, image, context.describe_quorum())
@@ -74,13 +75,14 @@ def alter_target_voters(
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
     except (InvalidTargetVotersError, RefusedTargetError) as error:
         raise RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
-    text = target_voters_text(targets)
-    return [] if text == recorded else [_record(text)]
+    if recorded is not None and targets == _readable(recorded):
+        return []
+    return [_record(target_voters_text(targets))]
 
 
-def clearing_record() -> RecordAndVersion:
-    """Return the record that removes the wish."""
-    return _record(None)
+def clear_reached_targets(image: MetadataImage, reached: str) -> list[RecordAndVersion]:
+    """Return the records that clear the wish, unless it is not the one that was `reached`."""
+    return [_record(None)] if recorded_target_voters(image) == reached else []
 
 
 def ongoing_quorum_reassignment(
@@ -94,9 +96,8 @@ def ongoing_quorum_reassignment(
     recorded = recorded_target_voters(image)
     if recorded is None:
         return None
-    try:
-        targets = parse_target_voters(recorded)
-    except InvalidTargetVotersError:
+    targets = _readable(recorded)
+    if targets is None:
         return None
     quorum = context.describe_quorum()
     assignment = assignment_of(targets, quorum)
@@ -108,6 +109,14 @@ def ongoing_quorum_reassignment(
         adding=tuple(adding),
         removing=tuple(key.id for key in assignment.leaving),
     )
+
+
+def _readable(recorded: str) -> TargetVoters | None:
+    """Return the target voters that are recorded, None where the value cannot be read."""
+    try:
+        return parse_target_voters(recorded)
+    except InvalidTargetVotersError:
+        return None
 
 
 def _record(value: str | None) -> RecordAndVersion:

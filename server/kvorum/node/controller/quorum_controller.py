@@ -23,6 +23,7 @@ from kvorum.controller.activation_records_generator import activation_records
 from kvorum.controller.api import ControllerApi
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota, MutationQuotas
+from kvorum.controller.quorum_description import NOBODY, QuorumDescription
 from kvorum.controller.requests import handle, handle_in_pieces
 from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
@@ -312,7 +313,7 @@ class QuorumController:
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
-            describe_quorum=self._raft.describe_quorum,
+            describe_quorum=self._describe_quorum,
             kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
             wall_clock_ms=self._clock.wall_ms(),
         )
@@ -326,6 +327,16 @@ class QuorumController:
             access=request.access,
             principal=request.principal,
         )
+
+    def _describe_quorum(self) -> QuorumDescription:
+        """Return the quorum; raise NotControllerError if the replica leads no longer.
+
+        The replica knows that first. What it could still describe would refuse every target.
+        """
+        quorum = self._raft.describe_quorum()
+        if quorum is NOBODY:
+            raise self._not_controller()
+        return quorum
 
     def _active_claim(self) -> _Claim:
         if self._claim is None:

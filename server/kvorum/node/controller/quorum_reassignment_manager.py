@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -27,7 +28,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     assignment_of,
     next_step,
 )
-from kvorum.controller.quorum_reassignment.wish import clearing_record
+from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
@@ -113,22 +114,26 @@ class QuorumReassignmentManager:
     async def _work(self) -> None:
         """Take steps while this is the active controller and there is a wish."""
         catch_up = CatchUp(election_timeout_ms=self._raft.settings.raft.election_timeout_ms)
+        refusals = Counter[VoterKey]()
         while self._controller.is_active and self._raft.is_leader:
             text = recorded_target_voters(self._loader.published)
             if text is None:
                 _log.info(LogEvent("No reassignment of the quorum is wanted any more"))
                 return
-            step = self._next_step(text, catch_up)
+            step = self._next_step(text, catch_up, refusals)
             if not isinstance(step, Blocked):
                 _log.info(LogEvent("Reassigning the quorum", target_voters=text, step=str(step)))
-                step = await self._take(step, text) or step
+                refusal = await self._take(step, text)
+                if refusal is not None and isinstance(step, AddVoter):
+                    refusals[step.key] += 1
+                step = refusal or step
             if isinstance(step, Blocked):
                 self._note(text, step)
                 await asyncio.sleep(self._pause_seconds)
             else:
                 self.status = ReassignmentStatus(text, None)
 
-    def _next_step(self, text: str, catch_up: CatchUp) -> Step:
+    def _next_step(self, text: str, catch_up: CatchUp, refusals: Counter[VoterKey]) -> Step:
         try:
             targets = parse_target_voters(text)
         except InvalidTargetVotersError as error:
@@ -140,13 +145,20 @@ class QuorumReassignmentManager:
             fetch_timeout_ms=self._raft.settings.raft.fetch_timeout_ms,
             has_caught_up=lambda key: catch_up.has_caught_up(key, now_ms),
             progress_text=lambda key: catch_up.describe(key, now_ms),
+            refusals=refusals,
         )
         return next_step(targets, quorum, circumstances)
 
     def _note(self, text: str, blocked: Blocked) -> None:
         """Keep what is waited for, and log it when it changes."""
-        before = None if self.status is None else self.status.blocked
-        if before is None or before.reason is not blocked.reason:
+        before = self.status
+        is_known = (
+            before is not None
+            and before.target_text == text
+            and before.blocked is not None
+            and before.blocked.reason is blocked.reason
+        )
+        if not is_known:
             _log.info(
                 LogEvent(
                     "The reassignment of the quorum waits", target_voters=text, reason=blocked.text
@@ -218,5 +230,4 @@ def _clear(
 ) -> ControllerResult[None]:
     """Return the record that clears the wish, unless it is another one by now."""
     del context
-    records = (clearing_record(),) if recorded_target_voters(image) == text else ()
-    return ControllerResult(None, records)
+    return ControllerResult(None, tuple(clear_reached_targets(image, text)))

@@ -1,0 +1,209 @@
+"""Mistakes in the reassignment of the quorum (KIP-642), which no quorum has had so far."""
+
+from __future__ import annotations
+
+from tests.mutation.mutant import Edit, Kind, Mutant
+
+MUTANTS = (
+    Mutant(
+        id="reassignment removes while as many come",
+        cause="a voter was removed although as many were to come as to go",
+        breaks="reassignment sizes",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="next_step",
+                old="coming >= len(assignment.leaving)",
+                new="coming > len(assignment.leaving)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment removes the leader",
+        cause="the leader was removed while it led, instead of handing over first",
+        breaks="the leader leaves last",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_removal",
+                old="RemoveVoter(chosen) if others else HandOver()",
+                new="RemoveVoter(chosen)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment hands over early",
+        cause="the leader handed over while other voters were still to be removed",
+        breaks="the leader leaves last",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_removal",
+                old="RemoveVoter(chosen) if others else HandOver()",
+                new="RemoveVoter(chosen) if len(others) == len(leaving) else HandOver()",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment counts silent voters",
+        cause="a voter was removed although those that stay do not fetch",
+        breaks="a majority fetches after every step",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="_has_fetching_majority",
+                old="sum(key not in silent for key in voters)",
+                new="len(voters)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment adds to a quorum without a majority",
+        cause="a voter was added to a set of which no majority fetches even then",
+        breaks="a majority fetches after every step",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_addition",
+                old="_checked_addition(AddVoter(chosen, ready[chosen]), quorum, circumstances)",
+                new="AddVoter(chosen, ready[chosen])",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment promotes a silent target",
+        cause="a target became a voter that had stopped fetching after it had caught up",
+        breaks="targets have caught up",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_ready",
+                old="state is None or not state.fetches(within_ms=circumstances.fetch_timeout_ms)",
+                new="state is None",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment promotes a target in a long round",
+        cause="a target became a voter by its last round although the present one takes too long",
+        breaks="targets have caught up",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="CatchUp.has_caught_up",
+                old="now_ms - known.started_ms < self._election_timeout_ms",
+                new="now_ms >= known.started_ms",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment counts a round from its end",
+        cause="a round of replication was timed from when it ended, so every round was short",
+        breaks="targets have caught up",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="CatchUp._observe_one",
+                old="max(fetched_ms - known.started_ms, 0)",
+                new="max(fetched_ms - now_ms, 0)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment clears another wish",
+        cause="the end of one reassignment cleared the next one, which had replaced it meanwhile",
+        breaks="the last wish counts",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="clear_reached_targets",
+                old="recorded_target_voters(image) == reached",
+                new="recorded_target_voters(image) is not None",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment takes a new disk for the old one",
+        cause="a voter whose directory is to be replaced counted as the target itself",
+        breaks="a voter is an id and a directory",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="assignment_of",
+                old="tuple(key for key in wanted if key not in voters)",
+                new="tuple(key for key in wanted if key.id not in {one.id for one in voters})",
+            ),
+            Edit(
+                within="assignment_of",
+                old="key not in wanted and key.id not in unclear_ids",
+                new="key.id not in {one.id for one in wanted} | unclear_ids",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment drops the old disk at once",
+        cause="a voter was removed for a directory that nobody has, for example a mistyped one",
+        breaks="targets have caught up",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="_addition",
+                old="""
+                    if isinstance(found, Blocked):
+                        blocked.append(found)
+                    elif key.id in voter_ids:
+                        replaced += [old for old in assignment.leaving if old.id == key.id]
+                    else:
+                        ready[key] = found
+                """,
+                new="""
+                    if key.id in voter_ids:
+                        replaced += [old for old in assignment.leaving if old.id == key.id]
+                    elif isinstance(found, Blocked):
+                        blocked.append(found)
+                    else:
+                        ready[key] = found
+                """,
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment accepts two directories",
+        cause="a target was accepted although two directories claim its id",
+        breaks="a voter is an id and a directory",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_check_target",
+                old="target.directory_id is None and len(keys) > 1",
+                new="target.directory_id is None and not keys and is_voter",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment is undone by hand",
+        cause="a target voter could be removed by hand, and was added again by the next step",
+        breaks="manual changes",
+        kind=Kind.CONFORMITY,
+        edits=(
+            Edit(
+                within="refusal_of_removing",
+                old="targets is None or not _are_wanted(targets, node_id, directory_id)",
+                new="targets is None or node_id >= 0",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment reads endless ids",
+        cause="an id of thousands of digits made the controller fail and resign",
+        breaks="P20",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_parse_one",
+                old="id_text.isascii() and id_text.isdecimal() and len(id_text) <= ID_DIGITS_MAX",
+                new="id_text.isascii() and id_text.isdecimal()",
+            ),
+        ),
+    ),
+)
