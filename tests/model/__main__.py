@@ -74,10 +74,14 @@ def _nodes(state: State) -> str:
 
 
 def _node(node: Node) -> str:
-    """Return a node in short: role, epoch, log (epochs; a bar where the durable part ends)."""
+    """Return a node in short: role, epoch, log (epochs; a bar where the durable part ends).
+
+    A stroke is for each disk that was replaced.
+    """
     records = [f"{entry.epoch}{'v' if entry.voters else ''}" for entry in node.log]
     records.insert(node.durable, "|")
-    return f"{node.role[:4]}@{node.epoch} [{' '.join(records)}] {node.watermark}"
+    name = node.role[:4] + "'" * node.directory
+    return f"{name}@{node.epoch} [{' '.join(records)}] {node.watermark}"
 
 
 def _say(line: str) -> None:

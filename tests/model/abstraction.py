@@ -1,26 +1,72 @@
 """What a core is in the model's words.
 
-A node's number is its id less one. The model keeps logs whole; a core knows only what is left of
-its own, so the records before come from what was seen before, or from what is committed.
+A node's number is its id less one; which replica it is, follows from its directory. The model keeps
+logs whole; a core knows only what is left of its own, so the records before come from what was seen
+before, or from what is committed.
 """
 
 from __future__ import annotations
 
-from tests.model.state import NOBODY, Entry, Log, Node, bit, voters_of
+from collections.abc import Iterable
+
+from tests.model.state import NOBODY, NODES_MAX, Entry, Log, Node, bit, voters_of
 
 from kvorum.raft import RaftCore
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.roles import Candidate, Follower, LeaderContact, Prospective
 from kvorum.raft.voter_set import VoterSet
-
-
-def mask_of(voters: VoterSet) -> int:
-    """Return voters as a mask."""
-    return sum(bit(voter_id - 1) for voter_id in voters.ids)
 
 
 def number_of(node_id: int | None) -> int:
     """Return a node's number in the model."""
     return NOBODY if node_id is None else node_id - 1
+
+
+class Directories:
+    """The directories of every node, in the order in which they were first seen.
+
+    A key without a directory id stands for the first of them.
+    """
+
+    def __init__(self) -> None:
+        self._of_node: dict[int, list[bytes]] = {}
+        self.known_by_id: set[int] = set()
+        self.ever_voters = 0
+
+    def replica(self, key: ReplicaKey | None) -> int:
+        """Return the number of a replica."""
+        if key is None:
+            return NOBODY
+        return number_of(key.id) + NODES_MAX * self.index(key)
+
+    def index(self, key: ReplicaKey) -> int:
+        """Return how many directories of a node were seen before this one."""
+        if key.directory_id is None:
+            return 0
+        known = self._of_node.setdefault(key.id, [])
+        if key.directory_id not in known:
+            known.append(key.directory_id)
+        return known.index(key.directory_id)
+
+    def mask(self, keys: Iterable[ReplicaKey]) -> int:
+        """Return replicas as a mask."""
+        return sum(bit(self.replica(key)) for key in keys)
+
+    def voters(self, voters: VoterSet) -> int:
+        """Return voters as a mask, and note them, and who of them is known by its id alone."""
+        keys = [voter.key for voter in voters.voters]
+        self.known_by_id |= {key.id for key in keys if key.directory_id is None}
+        mask = self.mask(keys)
+        self.ever_voters |= mask
+        return mask
+
+    def replicas(self) -> list[int]:
+        """Return every replica whose directory was seen."""
+        return [
+            number_of(node_id) + NODES_MAX * index
+            for node_id, known in self._of_node.items()
+            for index in range(len(known))
+        ]
 
 
 class Records:
@@ -41,7 +87,13 @@ class Records:
 
 
 def log_of(
-    core: RaftCore, *, known: Log, committed: Log, records: Records, first_voters: int
+    core: RaftCore,
+    *,
+    known: Log,
+    committed: Log,
+    records: Records,
+    directories: Directories,
+    first_voters: int,
 ) -> Log:
     """Return a core's log, given the one that its node was known to have before.
 
@@ -60,13 +112,13 @@ def log_of(
                 log.append(known[offset])
                 continue
             here, earlier = history.voters_at(offset + 1), history.voters_at(offset)
-            voters = 0 if here is earlier else mask_of(here)
+            voters = 0 if here is earlier else directories.voters(here)
             is_change = voters not in {0, voters_of(log, first_voters)}
             log.append(records.entry(epoch, offset, voters=voters if is_change else 0))
     return tuple(log)
 
 
-def node_of(core: RaftCore, log: Log) -> Node:
+def node_of(core: RaftCore, log: Log, *, own_key: ReplicaKey, directories: Directories) -> Node:
     """Return what a core shows of itself, with the log that it was found to have."""
     role, view = core.role, core.log
     tally = role.tally.granted if isinstance(role, Prospective | Candidate) else ()
@@ -77,12 +129,13 @@ def node_of(core: RaftCore, log: Log) -> Node:
         role=role.name.value,
         epoch=role.epoch,
         leader=number_of(role.leader_id),
-        voted=number_of(None if role.voted is None else role.voted.id),
+        voted=directories.replica(role.voted),
         log=log,
         start=view.start_offset,
         durable=view.durable_end_offset,
         watermark=core.high_watermark or 0,
         has_heard=has_heard,
-        tally=sum(bit(key.id - 1) for key in tally),
+        tally=directories.mask(tally),
         download=0 if download is None else download.snapshot_id.offset,
+        directory=directories.index(own_key),
     )

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tests.model import crashes, elections, network, reconfiguration, replication, snapshots
 from tests.model.design import Bounds, Design
-from tests.model.history import cut_off, noted, without_stale_replies
+from tests.model.history import cut_off, forgotten_votes, noted, without_stale_replies
 from tests.model.state import (
     CANDIDATE,
     FOLLOWER,
@@ -26,7 +26,10 @@ from tests.model.state import (
     bit,
     is_majority,
     may_stand,
+    node_of,
+    replica_of,
     voters_of,
+    with_node,
 )
 
 Label: TypeAlias = tuple[str | int, ...]
@@ -64,7 +67,7 @@ def _led(state: State, bounds: Bounds) -> State:
     log = (Entry(1, 0),)
     heard = bounds.pre_votes
     follower = Node(FOLLOWER, 1, 0, log=log, durable=1, watermark=1, has_heard=heard)
-    progress = tuple(int(i > 0) for i in range(bounds.nodes))
+    progress = (tuple(int(i > 0) for i in range(bounds.nodes)),)
     leader = Node(LEADER, 1, 0, log=log, durable=1, watermark=1, progress=progress)
     nodes = (leader, *(follower for _ in state.nodes[1:]))
     leaders = (0, 1, *state.history.leaders[2:])
@@ -89,7 +92,7 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
         yield from _log_of_leader(design, bounds, state, own)
         yield from _disk(design, bounds, state, own)
         for request in network.requests(design, state, own):
-            if request.receiver in living:
+            if node_of(request.receiver) in living:
                 yield from _asked(design, bounds, state, request)
     for message in state.network:
         yield from _arrived(design, bounds, state, message)
@@ -98,15 +101,15 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
 def _timers(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
     """Timers run out whenever they like: there is no clock in the model."""
     node = state.nodes[own]
-    stands = may_stand(own, node, state.first_voters)
+    stands = may_stand(design, own, node, state.first_voters)
     if design.removed_waits_for_others:
-        stands = bool(voters_of(node.log, state.first_voters) & bit(own))
+        stands = bool(voters_of(node.log, state.first_voters) & bit(replica_of(own, node)))
     may_go_on = node.epoch < bounds.epochs and stands
     if may_go_on and node.role in {UNATTACHED, FOLLOWER, CANDIDATE}:
         if bounds.pre_votes:
-            yield ("times out", own), noted(state, own, elections.prospective(own, node))
+            yield ("times out", own), noted(state, own, elections.prospective(design, own, node))
         elif elections.may_stand(design, node):
-            yield ("stands", own), noted(state, own, elections.candidate(own, node))
+            yield ("stands", own), noted(state, own, elections.candidate(design, own, node))
     if node.role == PROSPECTIVE:
         yield ("gives up", own), noted(state, own, elections.given_up(design, own, node))
     if node.role == LEADER and state.spent.resignations < bounds.resignations:
@@ -130,7 +133,7 @@ def _elected(design: Design, bounds: Bounds, state: State, own: int) -> Iterator
         leader = replication.counted(design, own, leader, first_voters=state.first_voters)
         yield ("leads", own), noted(state, own, leader)
     elif node.epoch < bounds.epochs and elections.may_stand(design, node):
-        yield ("stands", own), noted(state, own, elections.candidate(own, node))
+        yield ("stands", own), noted(state, own, elections.candidate(design, own, node))
 
 
 def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
@@ -144,7 +147,8 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
         yield ("writes", own), after._replace(spent=spent._replace(writes=spent.writes + 1))
     if spent.changes < bounds.changes and reconfiguration.may_change(design, node):
         voters = voters_of(node.log, state.first_voters)
-        for changed in reconfiguration.changes(design, voters, node_count=len(state.nodes)):
+        replicas = [replica_of(index, one) for index, one in enumerate(state.nodes)]
+        for changed in reconfiguration.changes(design, voters, replicas=replicas):
             leader = reconfiguration.with_change(
                 own, node, voters=changed, syncs=bounds.syncs_at_once
             )
@@ -178,33 +182,44 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
         after = cut_off(noted(state, own, back), own)
         more = spent._replace(crashes=spent.crashes + 1)
         yield ("crashes", own), after._replace(spent=more)
+    if spent.replacements < bounds.replacements and crashes.may_lose_disk(state, own):
+        more = spent._replace(replacements=spent.replacements + 1)
+        yield ("has its disk replaced", own), _replaced(state, own)._replace(spent=more)
     if spent.deaths < bounds.deaths:
         more = spent._replace(deaths=spent.deaths + 1)
         yield ("dies", own), state._replace(spent=more, dead=state.dead | bit(own))
+
+
+def _replaced(state: State, own: int) -> State:
+    state = state._replace(history=forgotten_votes(state.history, own))
+    return cut_off(with_node(state, own, crashes.with_new_disk(state.nodes[own])), own)
 
 
 def _asked(design: Design, bounds: Bounds, state: State, request: Request) -> Iterator[Step]:
     """A request is answered at once, or its reply is lost; or it waits on the network."""
     yield from _delivered(design, bounds, state, request)
     if len(state.network) < bounds.delayed:
-        yield ("sends", *request[:3]), _sent(state, request)
+        yield ("sends", *_way(request)), _sent(state, request)
 
 
 def _arrived(design: Design, bounds: Bounds, state: State, message: Message) -> Iterator[Step]:
     rest = list(state.network)
     rest.remove(message)
     without = state._replace(network=tuple(rest))
-    yield ("lost", *message[:3]), without
+    yield ("lost", *_way(message)), without
     if isinstance(message, Reply):
-        yield ("late reply to", message.receiver), _with_reply(design, bounds, without, message)
+        yield (
+            ("late reply to", node_of(message.receiver)),
+            _with_reply(design, bounds, without, message),
+        )
     else:
         yield from _delivered(design, bounds, without, message)
 
 
 def _delivered(design: Design, bounds: Bounds, state: State, request: Request) -> Iterator[Step]:
     node, reply = network.answered(design, state, request)
-    label = (request.kind, request.sender, request.receiver)
-    after = noted(state, request.receiver, node)
+    label = _way(request)
+    after = noted(state, node_of(request.receiver), node)
     if not request.is_awaited:
         yield (*label, reply.verdict, "too late"), after
         return
@@ -218,8 +233,13 @@ def _delivered(design: Design, bounds: Bounds, state: State, request: Request) -
         yield (*label, reply.verdict, "reply late"), _sent(after, reply)
 
 
+def _way(message: Message) -> tuple[str, int, int]:
+    """Return what a message is, and from which node to which."""
+    return message.kind, node_of(message.sender), node_of(message.receiver)
+
+
 def _with_reply(design: Design, bounds: Bounds, state: State, reply: Reply) -> State:
-    own = reply.receiver
+    own = node_of(reply.receiver)
     return noted(state, own, network.taken(design, bounds, state.nodes[own], reply))
 
 

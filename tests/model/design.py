@@ -12,6 +12,7 @@ class Bounds:
     `voters` of the `nodes` vote at first. `is_led` begins with node 0 leading epoch 1, whose first
     record everybody has. `delayed` messages may be on their way at once; all others arrive at once
     or never. Without `pre_votes` the nodes stand for election at once, as releases before 3.9 did.
+    `replacements` are of disks, as long as a majority of the voters keeps what it has stored.
     `prologue` are steps that are taken before the exploration begins, as words.
     With `syncs_at_once` no log has an unflushed tail. With `partial_fetches` a fetch may also bring
     one record only.
@@ -26,6 +27,7 @@ class Bounds:
     snapshots: int = 0
     resignations: int = 0
     deaths: int = 0
+    replacements: int = 0
     delayed: int = 0
     is_led: bool = False
     pre_votes: bool = True
@@ -41,6 +43,8 @@ class Design:
     forgets_vote_in_crash: bool = False
     forgets_vote_when_pre_vote_fails: bool = False
     votes_for_any_log: bool = False
+    stands_by_id: bool = False
+    grants_by_id: bool = False
     pre_vote_binds: bool = False
     pre_vote_against_living_leader: bool = False
     stands_with_unflushed_log: bool = False

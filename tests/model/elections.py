@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.model.design import Design
+from tests.model.replication import no_progress
 from tests.model.state import (
     CANDIDATE,
     FOLLOWER,
@@ -14,7 +15,8 @@ from tests.model.state import (
     Entry,
     Node,
     Request,
-    bit,
+    counts_as,
+    replica_of,
 )
 
 
@@ -47,10 +49,10 @@ def learned(own: int, node: Node, *, epoch: int, leader: int) -> Node:
     return moved(node, FOLLOWER, epoch=epoch, leader=leader) if node.leader == NOBODY else node
 
 
-def prospective(own: int, node: Node) -> Node:
+def prospective(design: Design, own: int, node: Node) -> Node:
     """Return a node whose timer ran out: it begins to ask whether it could win."""
     asking = moved(node, PROSPECTIVE, epoch=node.epoch, leader=node.leader)
-    return asking._replace(tally=bit(own))
+    return asking._replace(tally=counts_as(design, own, node))
 
 
 def given_up(design: Design, own: int, node: Node) -> Node:
@@ -60,10 +62,10 @@ def given_up(design: Design, own: int, node: Node) -> Node:
     return back._replace(voted=NOBODY) if design.forgets_vote_when_pre_vote_fails else back
 
 
-def candidate(own: int, node: Node) -> Node:
+def candidate(design: Design, own: int, node: Node) -> Node:
     """Return a node that stands for the next epoch, its own vote being its first."""
     standing = moved(node, CANDIDATE, epoch=node.epoch + 1)
-    return standing._replace(voted=own, tally=bit(own))
+    return standing._replace(voted=replica_of(own, node), tally=counts_as(design, own, node))
 
 
 def may_stand(design: Design, node: Node) -> bool:
@@ -74,9 +76,9 @@ def may_stand(design: Design, node: Node) -> bool:
 def leading(own: int, node: Node, *, node_count: int, syncs: bool) -> Node:
     """Return a node that has won: before all else it writes the first record of its epoch."""
     leader = moved(node, LEADER, epoch=node.epoch, leader=own)
-    log = (*node.log, Entry(node.epoch, own))
+    log = (*node.log, Entry(node.epoch, replica_of(own, node)))
     return leader._replace(
-        log=log, durable=len(log) if syncs else node.durable, progress=(0,) * node_count
+        log=log, durable=len(log) if syncs else node.durable, progress=no_progress(node_count)
     )
 
 
@@ -91,8 +93,14 @@ def voted(design: Design, own: int, node: Node, request: Request) -> tuple[Node,
     if request.kind == "pre-vote" and not design.pre_vote_binds:
         return node, True
     if node.voted == NOBODY:
-        node = node._replace(voted=request.sender, tally=bit(own) if node.tally else 0)
+        tally = counts_as(design, own, node) if node.tally else 0
+        node = node._replace(voted=request.sender, tally=tally)
     return node, True
+
+
+def refused(node: Node, request: Request) -> Node:
+    """Return what a node becomes that is asked for the vote of a voter that it is not."""
+    return moved(node, UNATTACHED, epoch=request.epoch) if request.epoch > node.epoch else node
 
 
 def _would_grant(design: Design, own: int, node: Node, request: Request) -> bool:

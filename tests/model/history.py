@@ -10,6 +10,8 @@ from tests.model.state import (
     Request,
     State,
     bit,
+    node_of,
+    replica_of,
     voters_of,
     with_node,
 )
@@ -25,7 +27,7 @@ def noted(state: State, index: int, after: Node) -> State:
         history = _with_vote(history, index, after)
     if after.role == LEADER and before.role != LEADER:
         leaders = list(history.leaders)
-        leaders[after.epoch] |= bit(index)
+        leaders[after.epoch] |= bit(replica_of(index, after))
         history = history._replace(leaders=tuple(leaders))
     if after.role == LEADER and after.watermark > len(history.committed):
         history = history._replace(
@@ -50,11 +52,19 @@ def cut_off(state: State, index: int) -> State:
     reach what it is now.
     """
     network = [
-        one._replace(is_awaited=False) if isinstance(one, Request) and one.sender == index else one
+        one._replace(is_awaited=False)
+        if isinstance(one, Request) and node_of(one.sender) == index
+        else one
         for one in state.network
-        if isinstance(one, Request) or one.receiver != index
+        if isinstance(one, Request) or node_of(one.receiver) != index
     ]
     return state._replace(network=tuple(sorted(network)))
+
+
+def forgotten_votes(history: History, index: int) -> History:
+    """Return a history without a node's votes: with another directory it has not voted yet."""
+    votes = tuple((*row[:index], 0, *row[index + 1 :]) for row in history.votes)
+    return history._replace(votes=votes)
 
 
 def _with_vote(history: History, index: int, node: Node) -> History:

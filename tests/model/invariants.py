@@ -7,7 +7,18 @@ from itertools import combinations, pairwise
 from types import MappingProxyType
 
 from tests.model.actions import Label
-from tests.model.state import LEADER, NOBODY, RESIGNED, Log, Node, State, is_majority
+from tests.model.state import (
+    LEADER,
+    NOBODY,
+    NODES_MAX,
+    RESIGNED,
+    Log,
+    Node,
+    State,
+    bit,
+    is_majority,
+    replica_of,
+)
 
 
 def one_leader_per_epoch(state: State) -> bool:
@@ -16,7 +27,7 @@ def one_leader_per_epoch(state: State) -> bool:
 
 
 def vote_once(state: State) -> bool:
-    """No node ever votes for two candidates of one epoch, crashes or not."""
+    """No replica ever votes for two candidates of one epoch, crashes or not."""
     return all(
         candidates.bit_count() <= 1 for of_epoch in state.history.votes for candidates in of_epoch
     )
@@ -51,13 +62,16 @@ def committed_stays(state: State) -> bool:
 
 
 def durable_majority(state: State) -> bool:
-    """Everything committed is durable on a majority of the voters that it was counted over."""
+    """Everything committed is durable on a majority of the voters that it was counted over.
+
+    A voter may have had it whose disk was replaced since.
+    """
     committed, length = state.history.committed, len(state.history.committed)
-    holders = sum(
-        1 << index
-        for index, node in enumerate(state.nodes)
-        if node.durable >= length and node.log[:length] == committed
-    )
+    holders = 0
+    for index, node in enumerate(state.nodes):
+        holders |= sum(bit(index + NODES_MAX * lost) for lost in range(node.directory))
+        if node.durable >= length and node.log[:length] == committed:
+            holders |= bit(replica_of(index, node))
     return not committed or is_majority(holders, state.history.counted_by)
 
 
@@ -100,7 +114,7 @@ def snapshots_are_committed(state: State) -> bool:
 
 
 def epochs_grow(before: State, label: Label, after: State) -> bool:
-    """A node's epoch never falls, and in one epoch its vote and its leader stay."""
+    """A replica's epoch never falls, and in one epoch its vote and its leader stay."""
     return all(_keeps_promises(one, other) for one, other in _changed(before, after))
 
 
@@ -145,8 +159,9 @@ def living_leader_is_kept(before: State, label: Label, after: State) -> bool:
 
 
 def _changed(before: State, after: State) -> Iterator[tuple[Node, Node]]:
+    """Yield the replicas that have changed; with another directory a node is another replica."""
     for one, other in zip(before.nodes, after.nodes, strict=True):
-        if one is not other:
+        if one is not other and one.directory == other.directory:
             yield one, other
 
 

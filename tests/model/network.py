@@ -24,6 +24,8 @@ from tests.model.state import (
     State,
     bit,
     members,
+    node_of,
+    replica_of,
     voters_of,
 )
 
@@ -54,33 +56,39 @@ def _is_between(message: Message, request: Request) -> bool:
 
 def _all_requests(design: Design, state: State, own: int) -> Iterator[Request]:
     node = state.nodes[own]
-    voters = voters_of(node.log, state.first_voters)
+    replica, voters = replica_of(own, node), voters_of(node.log, state.first_voters)
     if node.role in {PROSPECTIVE, CANDIDATE}:
         kind = "pre-vote" if node.role == PROSPECTIVE else "vote"
-        for voter in members(voters & ~node.tally):
-            yield Request(kind, own, voter, node.epoch, node.end, node.last_epoch)
+        for voter in _others(voters & ~node.tally, own):
+            yield Request(kind, replica, voter, node.epoch, node.end, node.last_epoch)
     elif node.role in {LEADER, RESIGNED}:
         kind = "begin" if node.role == LEADER else "end"
-        for voter in members(voters & ~bit(own)):
-            yield Request(kind, own, voter, node.epoch)
+        for voter in _others(voters, own):
+            yield Request(kind, replica, voter, node.epoch)
     elif node.download:
-        yield Request("snapshot", own, node.leader, node.epoch, node.download)
+        yield Request("snapshot", replica, node.leader, node.epoch, node.download)
     elif node.durable == node.end or design.fetches_before_flush:
         asked = [node.leader] if node.role == FOLLOWER else range(len(state.nodes))
         for other in asked:
             if other != own:
-                yield Request("fetch", own, other, node.epoch, node.end, node.last_epoch)
+                yield Request("fetch", replica, other, node.epoch, node.end, node.last_epoch)
+
+
+def _others(replicas: int, own: int) -> list[int]:
+    """Return the replicas in a mask that are on other nodes."""
+    return [replica for replica in members(replicas) if node_of(replica) != own]
 
 
 def answered(design: Design, state: State, request: Request) -> tuple[Node, Reply]:
     """Return the receiver of a request after it, and its reply."""
-    own, node = request.receiver, state.nodes[request.receiver]
+    own, node = _receiver(state, request)
     match request.kind:
         case "pre-vote" | "vote":
             node, verdict = _answer_vote(design, state, request)
             return node, _reply(node, request, verdict)
         case "begin" | "end":
-            node = elections.learned(own, node, epoch=request.epoch, leader=request.sender)
+            leader = node_of(request.sender)
+            node = elections.learned(own, node, epoch=request.epoch, leader=leader)
             return node, _reply(node, request, "done")
         case "snapshot":
             content = snapshots.part(node, request) if request.epoch == node.epoch else None
@@ -91,9 +99,17 @@ def answered(design: Design, state: State, request: Request) -> tuple[Node, Repl
             return _answer_fetch(design, state, request)
 
 
+def _receiver(state: State, request: Request) -> tuple[int, Node]:
+    own = node_of(request.receiver)
+    return own, state.nodes[own]
+
+
 def _answer_vote(design: Design, state: State, request: Request) -> tuple[Node, str]:
-    own, node = request.receiver, state.nodes[request.receiver]
-    is_observer = not voters_of(node.log, state.first_voters) & bit(own)
+    own, node = _receiver(state, request)
+    replica = replica_of(own, node)
+    if request.receiver != replica and not design.grants_by_id:
+        return elections.refused(node, request), "refused"
+    is_observer = not voters_of(node.log, state.first_voters) & bit(replica)
     if design.observers_refuse_votes and is_observer:
         return node, "refused"
     node, is_granted = elections.voted(design, own, node, request)
@@ -101,14 +117,12 @@ def _answer_vote(design: Design, state: State, request: Request) -> tuple[Node, 
 
 
 def _answer_fetch(design: Design, state: State, request: Request) -> tuple[Node, Reply]:
-    own, node = request.receiver, state.nodes[request.receiver]
+    own, node = _receiver(state, request)
     if request.epoch != node.epoch or node.role != LEADER:
         return node, _reply(node, request, "error")
     verdict, offset, epoch = replication.judged(design, node, request)
     if verdict == "records":
-        progress = list(node.progress)
-        progress[request.sender] = offset
-        node = node._replace(progress=tuple(progress))
+        node = replication.with_progress(node, request.sender, offset)
         node = replication.counted(design, own, node, first_voters=state.first_voters)
     reply = _reply(node, request, verdict)._replace(
         offset=offset, last_epoch=epoch, watermark=node.watermark
@@ -124,7 +138,7 @@ def _reply(node: Node, request: Request, verdict: str) -> Reply:
 
 def taken(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
     """Return the asker after the reply."""
-    request, own = reply.request, reply.receiver
+    request, own = reply.request, node_of(reply.receiver)
     if node.epoch != request.epoch or request.kind not in KINDS_OF_ROLE[node.role]:
         return node
     node = elections.learned(own, node, epoch=reply.epoch, leader=reply.leader)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.model import elections, reconfiguration, replication, snapshots
 from tests.model import observing as seen
-from tests.model.abstraction import mask_of, number_of
+from tests.model.abstraction import number_of
 from tests.model.design import CORRECT
 from tests.model.state import (
     CANDIDATE,
@@ -24,6 +24,7 @@ from tests.model.state import (
     bit,
     is_majority,
     may_stand,
+    replica_of,
     voters_of,
 )
 
@@ -43,15 +44,15 @@ VOTER_REQUESTS = (
 def internal(replay: Replay, own: int, node: Node, after: Node) -> Iterator[Node]:
     """Yield what a node may become of itself: by its timers, and by elections it has won."""
     voters = replay.voters(node)
-    is_candidate = may_stand(own, node, replay.first_voters)
-    is_alone = voters == bit(own)
+    is_candidate = may_stand(CORRECT, own, node, replay.first_voters)
+    is_alone = voters == bit(replica_of(own, node))
     waits = {UNATTACHED, FOLLOWER, CANDIDATE, *([RESIGNED] if is_alone else [])}
     if is_candidate and node.role in waits:
-        yield elections.prospective(own, node)
+        yield elections.prospective(CORRECT, own, node)
     if node.role == PROSPECTIVE:
         yield elections.given_up(CORRECT, own, node)
         if is_majority(node.tally, voters) and elections.may_stand(CORRECT, node):
-            yield elections.candidate(own, node)
+            yield elections.candidate(CORRECT, own, node)
     if node.role == CANDIDATE and is_majority(node.tally, voters):
         yield from _leading(replay, own, node, after)
     if node.role == LEADER:
@@ -62,7 +63,7 @@ def internal(replay: Replay, own: int, node: Node, after: Node) -> Iterator[Node
 
 def _leading(replay: Replay, own: int, node: Node, after: Node) -> Iterator[Node]:
     """Yield a new leader, whose first batch may also hold kraft.version and the voters."""
-    progress = (0,) * replay.node_count
+    progress = replication.no_progress(replay.node_count)
     leader = elections.moved(node, LEADER, epoch=node.epoch, leader=own)
     for count in (1, 3):
         added = after.log[node.end : node.end + count]
@@ -124,7 +125,7 @@ def asked(
     match request:
         case msg.VoteRequest():
             assert isinstance(answer, msg.VoteResponse)
-            yield from _asked_for_vote(own, node, request, answer)
+            yield from _asked_for_vote(replay, own, node, request, answer)
         case msg.BeginQuorumEpochRequest() | msg.EndQuorumEpochRequest():
             assert isinstance(answer, msg.BeginQuorumEpochResponse | msg.EndQuorumEpochResponse)
             if answer.error in {msg.Error.NONE, msg.Error.INVALID_VOTER_KEY}:
@@ -143,17 +144,19 @@ def asked(
 
 
 def _asked_for_vote(
-    own: int, node: Node, request: msg.VoteRequest, answer: msg.VoteResponse
+    replay: Replay, own: int, node: Node, request: msg.VoteRequest, answer: msg.VoteResponse
 ) -> Iterator[Node]:
+    replica, voter = replica_of(own, node), request.voter
+    is_meant = voter is None or voter.directory_id is None or replay.replica(voter) == replica
     if answer.error is msg.Error.INVALID_VOTER_KEY and request.epoch > node.epoch:
         yield elections.moved(node, UNATTACHED, epoch=request.epoch)
     elif answer.error is not msg.Error.NONE:
         yield node
-    else:
+    elif is_meant:
         kind = "pre-vote" if request.is_pre_vote else "vote"
-        sender = number_of(request.replica.id)
+        sender = replay.replica(request.replica)
         end = request.log_end
-        wanted = Request(kind, sender, own, request.epoch, end.offset, end.epoch)
+        wanted = Request(kind, sender, replica, request.epoch, end.offset, end.epoch)
         following, is_granted = elections.voted(CORRECT, own, node, wanted)
         if is_granted == answer.is_granted:
             yield following
@@ -173,7 +176,7 @@ def _asked_to_fetch(
         if node.role != LEADER or answer.error is not msg.Error.NOT_LEADER_OR_FOLLOWER:
             return
         answer = None
-    sender = NOBODY if request.replica is None else number_of(request.replica.id)
+    sender = replay.replica(request.replica)
     position = request.position
     wanted = Request("fetch", sender, own, request.epoch, position.offset, position.epoch)
     verdict = replication.judged(CORRECT, node, wanted)
@@ -188,10 +191,11 @@ def _asked_to_fetch(
         if verdict == ("diverging", answer.diverging.offset, answer.diverging.epoch):
             yield node
     elif verdict[0] == "records":
-        progress = list(node.progress)
         if sender != NOBODY:
-            progress[sender] = position.offset
-        yield counted(replay, own, node._replace(progress=tuple(progress)))
+            node = replication.with_progress(node, sender, position.offset)
+        # An observer's fetch is no occasion to count, though a voter just removed may make one due.
+        is_voter = sender != NOBODY and replay.voters(node) & bit(sender)
+        yield counted(replay, own, node) if is_voter else node
 
 
 def _changed_voters(replay: Replay, own: int, node: Node, after: Node) -> Iterator[Node]:
@@ -200,8 +204,9 @@ def _changed_voters(replay: Replay, own: int, node: Node, after: Node) -> Iterat
     if not added or not reconfiguration.may_change(CORRECT, node):
         return
     voters = replay.voters(node)
+    replicas = replay.directories.replicas()
     # A record may also say something new of voters that stay who they are.
-    allowed = {0, *reconfiguration.changes(CORRECT, voters, node_count=replay.node_count)}
+    allowed = {0, *reconfiguration.changes(CORRECT, voters, replicas=replicas)}
     if added[0].epoch == node.epoch and added[0].voters in allowed:
         yield node._replace(log=node.log + added)
 
@@ -233,7 +238,7 @@ def heard(
     if isinstance(response, msg.RequestFailed):
         may_stand = node.role == PROSPECTIVE and elections.may_stand(CORRECT, node)
         if response.lacks_version and may_stand:
-            yield elections.candidate(own, node)
+            yield elections.candidate(CORRECT, own, node)
         return
     if isinstance(response, msg.ApiVersionsResponse):
         yield from _changed_voters(replay, own, node, after)
@@ -256,10 +261,10 @@ def _took_content(
     effects: Effects,
 ) -> Iterator[Node]:
     if isinstance(response, msg.VoteResponse) and response.is_granted:
-        voter = number_of(send.destination.id)
-        is_real = isinstance(send.request, msg.VoteRequest) and not send.request.is_pre_vote
+        assert isinstance(send.request, msg.VoteRequest)
+        voter, is_real = replay.replica(send.request.voter), not send.request.is_pre_vote
         if node.role == CANDIDATE and is_real:
-            replay.note_vote(node.epoch, voter=voter, candidate=own)
+            replay.note_vote(node.epoch, voter=voter, candidate=replica_of(own, node))
         if node.role == (CANDIDATE if is_real else PROSPECTIVE):
             yield node._replace(tally=node.tally | bit(voter))
     elif isinstance(response, msg.FetchResponse) and node.role == FOLLOWER:
@@ -287,7 +292,7 @@ def _entries(replay: Replay, node: Node, batches: tuple[msg.BatchSummary, ...]) 
     for batch in batches:
         if batch.base_offset != node.end + len(entries) or batch.epoch > node.epoch:
             return None
-        sets = {offset: mask_of(voters) for offset, voters in batch.voters}
+        sets = {offset: replay.directories.voters(voters) for offset, voters in batch.voters}
         for offset in range(batch.base_offset, batch.last_offset + 1):
             voters = sets.get(offset, 0)
             is_change = voters not in {0, voters_of((*node.log, *entries), replay.first_voters)}

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from tests.model.actions import state_after_prologue, steps
 from tests.model.design import CORRECT, Bounds, Design
-from tests.model.state import LEADER, RESIGNED, Node, State, is_majority, voters_of
+from tests.model.state import (
+    LEADER,
+    RESIGNED,
+    Node,
+    State,
+    bit,
+    is_majority,
+    replica_of,
+    voters_of,
+)
 from tests.model.symmetry import canonical
 
 
@@ -76,7 +85,11 @@ def could_go_on(state: State, bounds: Bounds) -> bool:
     needed = 2 if any(node.role == RESIGNED for node in living) else 1
     if max(node.epoch for node in living) + needed > bounds.epochs:
         return False
-    alive = ~state.dead & (1 << len(state.nodes)) - 1
+    alive = sum(
+        bit(replica_of(index, node))
+        for index, node in enumerate(state.nodes)
+        if not state.dead >> index & 1
+    )
     committed = state.history.committed
     logs = [node.log for node in living if node.log[: len(committed)] == committed]
     sets = {voters_of(log, state.first_voters) for log in (committed, *logs)}

@@ -7,7 +7,8 @@ watermark) is the model's own, so that what follows from it is checked as well.
 
 Where this is looser than the model: any response may count as lost; a process that ended may come
 back with any of the promises it had made since it began (the simulator's own properties know which
-of them had been shown); a known leader without a known address is not followed.
+of them had been shown); one that never was a voter may come back with nothing; a known leader
+without a known address is not followed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 
 from tests.model import crashes, outcomes
 from tests.model import observing as seen
-from tests.model.abstraction import Records, log_of, mask_of, node_of
+from tests.model.abstraction import Directories, Records, log_of, node_of
 from tests.model.design import CORRECT
 from tests.model.invariants import STATE_INVARIANTS
 from tests.model.observing import ObservedCore
@@ -31,9 +32,11 @@ from tests.model.state import (
     Spent,
     State,
     bit,
+    replica_of,
     voters_of,
 )
 
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.effects import Committed, Effects, Send, SendResponse
 from kvorum.raft.messages import Response
 
@@ -57,6 +60,8 @@ class Replay:
         self.committed: Log = ()
         self.first_voters = 0
         self.records = Records()
+        self.directories = Directories()
+        self.replaced_count = 0
         self._nodes = [Node() for _ in range(node_count)]
         self._pictures: list[deque[Node]] = [
             deque([node], maxlen=PICTURES_MAX) for node in self._nodes
@@ -65,7 +70,6 @@ class Replay:
         self._leaders: dict[int, int] = {}
         self._votes: dict[tuple[int, int], int] = {}
         self._counted_by = 0
-        self._directories: dict[int, bytes | None] = {}
 
     def core_class(self) -> type[ObservedCore]:
         """Return a class of cores that are replayed here."""
@@ -79,11 +83,11 @@ class Replay:
     def observe(self, core: ObservedCore, event: seen.Event, effects: Effects) -> None:
         """Take in one step of a core, unless one before was not allowed.
 
-        A disk that was replaced ends the replay: what had been promised on it is gone.
+        A disk that was replaced ends the replay where voters are known by their ids alone: to them
+        the node is the voter still, although what that had promised is gone.
         """
-        key = core.own_key
-        if self._directories.setdefault(key.id, key.directory_id) != key.directory_id:
-            self.is_over = True
+        if isinstance(event, seen.Started):
+            self._look_at_directory(core)
         if self.problem is None and not self.is_over:
             try:
                 self._observe(core, event, effects)
@@ -91,18 +95,33 @@ class Replay:
                 # Not raised here: whoever runs the core would take it for a failure of that.
                 self.problem = str(error)
 
+    def _look_at_directory(self, core: ObservedCore) -> None:
+        key = core.own_key
+        own, directory = key.id - 1, self.directories.index(key)
+        self.directories.voters(core.history.voters)
+        if directory != self._nodes[own].directory:
+            node = self._nodes[own] = Node(directory=directory)
+            self._pictures[own] = deque([node], maxlen=PICTURES_MAX)
+            self.replaced_count += 1
+            self.is_over |= key.id in self.directories.known_by_id
+
     def _observe(self, core: ObservedCore, event: seen.Event, effects: Effects) -> None:
         own = core.own_key.id - 1
         self.event_count += 1
         if not self.first_voters:
             # A controller that was formatted without voters knows none at first.
-            self.first_voters = mask_of(core.history.voters_at(0))
+            self.first_voters = self.directories.voters(core.history.voters_at(0))
         before = self._nodes[own]
         self._note_sends(own, event, effects)
         way: list[Node] | None = None
         after = before
         for known in _known_before(event, before):
-            after = node_of(core, self._log_of(core, known))
+            after = node_of(
+                core,
+                self._log_of(core, known),
+                own_key=core.own_key,
+                directories=self.directories,
+            )
             way = self._allowed(own, event, effects, before=before, after=after)
             if way is not None:
                 break
@@ -121,6 +140,7 @@ class Replay:
             known=known,
             committed=self.committed,
             records=self.records,
+            directories=self.directories,
             first_voters=self.first_voters,
         )
 
@@ -167,7 +187,10 @@ class Replay:
                 yield from outcomes.happened(self, own, before, event, after)
 
     def _restarted(self, own: int, after: Node) -> Iterator[Node]:
-        """Yield what a node may come back as that had any of its former states when it ended."""
+        """Yield what a node may come back as that had any of its former states when it ended.
+
+        One that never was a voter may have lost everything: it had promised nothing that counts.
+        """
         for picture in reversed(self._pictures[own]):
             # A lone voter has begun an epoch by now, and written its first batch.
             for end in (after.end, after.end - 1, after.end - 3):
@@ -179,6 +202,9 @@ class Replay:
                 content = self.committed[: after.end]
                 installed = picture._replace(log=content, durable=after.end)
                 yield self._restart_of(own, installed, after)
+        new = Node(directory=after.directory)
+        if not self.directories.ever_voters & bit(replica_of(own, new)):
+            yield self._restart_of(own, new, after)
 
     def _restart_of(self, own: int, node: Node, after: Node) -> Node:
         back = crashes.restarted(
@@ -205,8 +231,9 @@ class Replay:
         """Note that a node leads, and what it has found to be committed."""
         if node.role != LEADER:
             return
-        self._leaders[node.epoch] = self._leaders.get(node.epoch, 0) | bit(own)
-        self.records.leaders[node.epoch] = own
+        replica = replica_of(own, node)
+        self._leaders[node.epoch] = self._leaders.get(node.epoch, 0) | bit(replica)
+        self.records.leaders[node.epoch] = replica
         if node.watermark > len(self.committed):
             self.committed = node.log[: node.watermark]
             self._counted_by = self.voters(node)
@@ -215,6 +242,10 @@ class Replay:
         """Note a vote that has arrived."""
         key = (epoch, voter)
         self._votes[key] = self._votes.get(key, 0) | bit(candidate)
+
+    def replica(self, key: ReplicaKey | None) -> int:
+        """Return the number of a replica."""
+        return self.directories.replica(key)
 
     def voters(self, node: Node) -> int:
         """Return the voters that a node's log says."""
@@ -233,7 +264,7 @@ class Replay:
         history = History(
             leaders=tuple(self._leaders.get(epoch, 0) for epoch in epochs),
             votes=tuple(
-                tuple(self._votes.get((epoch, voter), 0) for voter in range(len(self._nodes)))
+                tuple(mask for (of_epoch, _), mask in self._votes.items() if of_epoch == epoch)
                 for epoch in epochs
             ),
             committed=self.committed,
@@ -265,7 +296,8 @@ def _looks_like(own: int, node: Node, after: Node) -> bool:
     if node.leader == own:
         node = node._replace(voted=after.voted)
     # The vote for itself of one that is no voter does not count, and is not noted by a core.
-    node = node._replace(tally=node.tally & ~bit(own) | after.tally & bit(own))
+    own_vote = bit(replica_of(own, node))
+    node = node._replace(tally=node.tally & ~own_vote | after.tally & own_vote)
     is_without_address = (
         node.role == FOLLOWER and after.role == UNATTACHED and node.leader == after.leader
     )

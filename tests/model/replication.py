@@ -3,7 +3,41 @@
 from __future__ import annotations
 
 from tests.model.design import Design
-from tests.model.state import LEADER, Log, Node, Request, bit, members, voters_of
+from tests.model.state import (
+    LEADER,
+    NODES_MAX,
+    Log,
+    Node,
+    Request,
+    bit,
+    members,
+    node_of,
+    replica_of,
+    voters_of,
+)
+
+
+def no_progress(node_count: int) -> tuple[tuple[int, ...], ...]:
+    """Return the progress that a new leader knows of."""
+    return ((0,) * node_count,)
+
+
+def progress_of(leader: Node, replica: int) -> int:
+    """Return how far a leader knows a replica to be."""
+    directory = replica // NODES_MAX
+    rows = leader.progress
+    return rows[directory][node_of(replica)] if directory < len(rows) else 0
+
+
+def with_progress(leader: Node, replica: int, offset: int) -> Node:
+    """Return a leader that knows how far a replica is."""
+    if offset == progress_of(leader, replica):
+        return leader
+    rows = [list(row) for row in leader.progress]
+    while len(rows) <= replica // NODES_MAX:
+        rows.append([0] * len(rows[0]))
+    rows[replica // NODES_MAX][node_of(replica)] = offset
+    return leader._replace(progress=tuple(map(tuple, rows)))
 
 
 def position_end(node: Node, epoch: int) -> tuple[int, int]:
@@ -86,11 +120,11 @@ def counted(design: Design, own: int, node: Node, *, first_voters: int) -> Node:
     """Return a leader that has counted anew how far a majority is."""
     if node.role != LEADER:
         return node
-    voters = voters_of(node.log, first_voters)
+    replica, voters = replica_of(own, node), voters_of(node.log, first_voters)
     if design.counts_itself_outside_voters:
-        voters |= bit(own)
+        voters |= bit(replica)
     own_end = node.end if design.counts_unflushed_tail else node.durable
-    ends = sorted(own_end if i == own else node.progress[i] for i in members(voters))
+    ends = sorted(own_end if i == replica else progress_of(node, i) for i in members(voters))
     offset = ends[(len(ends) - 1) // 2]
     behind_own_start = offset > 0 and node.log[offset - 1].epoch == node.epoch
     if offset <= node.watermark:

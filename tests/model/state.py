@@ -1,8 +1,13 @@
 """What the model's quorum consists of: nodes, what is on its way between them, and its history.
 
 Everything is a tuple, so that states can be compared and put into sets. Nodes are numbered from 0;
-a set of nodes is a bit mask. A node's log is kept whole: `start` says how much of it is only left
-in a snapshot, so that what a snapshot holds can still be looked at.
+a set is a bit mask. A node's log is kept whole: `start` says how much of it is only left in a
+snapshot, so that what a snapshot holds can still be looked at.
+
+A replica is a node with one of its directories; where a disk was replaced, the node is another
+replica. A replica's number is its node's as long as that has its first directory (`replica_of`).
+Voters, votes and progress are of replicas, and so is who wrote a record; a leader is known by its
+node, and a message goes to a node, as Kafka's do.
 """
 
 from __future__ import annotations
@@ -10,7 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from tests.model.design import Design
+
 NOBODY = -1
+NODES_MAX = 32
+"""What the number of a node's replica grows by with each directory."""
 
 UNATTACHED = "unattached"
 FOLLOWER = "follower"
@@ -23,8 +32,8 @@ RESIGNED = "resigned"
 class Entry(NamedTuple):
     """One record: the epoch and the leader that wrote it, and what it says.
 
-    `value` is 0 for the first record of an epoch, else the number of a write. `voters` is the mask
-    of a voter record, 0 for any other.
+    `author` is a replica. `value` is 0 for the first record of an epoch, else the number of a
+    write. `voters` is the mask of a voter record, 0 for any other.
     """
 
     epoch: int
@@ -41,7 +50,8 @@ class Node(NamedTuple):
 
     `watermark` is 0 while unknown; `promised` is a leader's watermark that is not durable here yet.
     `has_heard` is whether a fetch of this epoch was answered by the leader. `tally` holds who said
-    yes, to a prospective or a candidate. `progress` is, of a leader, how far everybody is.
+    yes, to a prospective or a candidate. `progress` is, of a leader, how far every node is, a row
+    for each directory that they have fetched with. `directory` counts the disks before this one.
     """
 
     role: str = UNATTACHED
@@ -55,8 +65,9 @@ class Node(NamedTuple):
     promised: int = 0
     has_heard: bool = False
     tally: int = 0
-    progress: tuple[int, ...] = ()
+    progress: tuple[tuple[int, ...], ...] = ()
     download: int = 0
+    directory: int = 0
 
     @property
     def end(self) -> int:
@@ -72,8 +83,10 @@ class Node(NamedTuple):
 class Request(NamedTuple):
     """A request: `kind` is pre-vote, vote, begin, end, fetch or snapshot.
 
-    `offset` and `last_epoch` are where the sender's log ends, or the snapshot it asks for. The
-    reply is not awaited any more once the sender has moved to another role or epoch, or crashed.
+    `sender` is a replica. So is `receiver` where a voter is meant; the node gets the request
+    whatever its directory. `offset` and `last_epoch` are where the sender's log ends, or the
+    snapshot it asks for. The reply is not awaited any more once the sender has moved to another
+    role or epoch, or crashed.
     """
 
     kind: str
@@ -111,8 +124,9 @@ Message: TypeAlias = Request | Reply
 class History(NamedTuple):
     """What no node can know: all that ever happened, for the invariants to look at.
 
-    `leaders` and `votes` are masks by epoch (and voter). `committed` is the longest committed log,
-    and `counted_by` the voters that its last part was counted over.
+    `leaders` and `votes` are masks by epoch (and voter; of a node in its latest directory).
+    `committed` is the longest committed log, and `counted_by` the voters that its last part was
+    counted over.
     """
 
     leaders: tuple[int, ...]
@@ -130,6 +144,7 @@ class Spent(NamedTuple):
     snapshots: int = 0
     resignations: int = 0
     deaths: int = 0
+    replacements: int = 0
 
 
 class State(NamedTuple):
@@ -143,14 +158,24 @@ class State(NamedTuple):
     dead: int = 0
 
 
-def bit(node: int) -> int:
-    """Return the mask of one node."""
-    return 1 << node
+def replica_of(own: int, node: Node) -> int:
+    """Return the number of the replica that a node is with its directory."""
+    return own + NODES_MAX * node.directory
+
+
+def node_of(replica: int) -> int:
+    """Return the number of a replica's node."""
+    return replica % NODES_MAX
+
+
+def bit(replica: int) -> int:
+    """Return the mask of one replica, or of one node."""
+    return 1 << replica
 
 
 def members(mask: int) -> list[int]:
-    """Return the nodes in a mask."""
-    return [node for node in range(mask.bit_length()) if mask >> node & 1]
+    """Return who is in a mask."""
+    return [one for one in range(mask.bit_length()) if mask >> one & 1]
 
 
 def is_majority(mask: int, voters: int) -> bool:
@@ -166,19 +191,27 @@ def voters_of(log: Sequence[Entry], first_voters: int) -> int:
     return first_voters
 
 
-def may_stand(own: int, node: Node, first_voters: int) -> bool:
+def counts_as(design: Design, own: int, node: Node) -> int:
+    """Return the voter, as a mask, whose vote a node has for itself: the replica that it is."""
+    if design.stands_by_id:
+        return sum(bit(own + NODES_MAX * directory) for directory in range(node.directory + 1))
+    return bit(replica_of(own, node))
+
+
+def may_stand(design: Design, own: int, node: Node, first_voters: int) -> bool:
     """Tell whether a node may stand for election.
 
     Besides the voters that is who the latest record removes, while it does not know that record to
     be committed: it may be the only one that has it (section 4.2.2 of Ongaro's thesis). Its own
     vote does not count then.
     """
-    if voters_of(node.log, first_voters) & bit(own):
+    replica = counts_as(design, own, node)
+    if voters_of(node.log, first_voters) & replica:
         return True
     changes = [offset for offset, entry in enumerate(node.log) if entry.voters]
     if not changes or changes[-1] < max(node.watermark, node.start):
         return False
-    return bool(voters_of(node.log[: changes[-1]], first_voters) & bit(own))
+    return bool(voters_of(node.log[: changes[-1]], first_voters) & replica)
 
 
 def with_node(state: State, index: int, node: Node) -> State:

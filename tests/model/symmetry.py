@@ -7,7 +7,18 @@ from functools import lru_cache
 from itertools import groupby, permutations, product
 from typing import TypeAlias
 
-from tests.model.state import NOBODY, History, Log, Message, Node, Reply, Request, State, members
+from tests.model.state import (
+    NOBODY,
+    History,
+    Log,
+    Message,
+    Node,
+    Reply,
+    Request,
+    State,
+    members,
+    node_of,
+)
 
 Renaming: TypeAlias = tuple[int, ...]
 """The new number of each node."""
@@ -52,11 +63,12 @@ def _own_look(node: Node, index: int) -> tuple[object, ...]:
         node.role,
         node.epoch,
         (node.leader == index) - (node.leader == NOBODY),
-        (node.voted == index) - (node.voted == NOBODY),
-        tuple((entry.epoch, entry.value, entry.author == index) for entry in node.log),
+        (node_of(node.voted) == index) - (node.voted == NOBODY),
+        tuple((entry.epoch, entry.value, node_of(entry.author) == index) for entry in node.log),
         node[5:10],
         node.tally.bit_count(),
         node.download,
+        node.directory,
     )
 
 
@@ -77,7 +89,7 @@ def renamed(state: State, renaming: Renaming) -> State:
 
 @lru_cache(maxsize=1 << 16)
 def _history(history: History, renaming: Renaming) -> History:
-    back = sorted(range(len(renaming)), key=renaming.__getitem__)
+    back = _back(renaming)
     return History(
         leaders=tuple(mask_of(mask, renaming) for mask in history.leaders),
         votes=tuple(
@@ -92,38 +104,46 @@ def _history(history: History, renaming: Renaming) -> History:
 @lru_cache(maxsize=1 << 18)
 def renamed_node(node: Node, renaming: Renaming) -> Node:
     """Return a node in the new names of the nodes it knows."""
-    progress = [0] * len(node.progress)
-    for index, offset in enumerate(node.progress):
-        progress[renaming[index]] = offset
+    back = _back(renaming)
     return node._replace(
         leader=_name(node.leader, renaming),
         voted=_name(node.voted, renaming),
         log=_log(node.log, renaming),
         tally=mask_of(node.tally, renaming),
-        progress=tuple(progress),
+        progress=tuple(tuple(row[index] for index in back) for row in node.progress),
     )
 
 
 @lru_cache(maxsize=1 << 16)
 def _log(log: Log, renaming: Renaming) -> Log:
     return tuple(
-        entry._replace(author=renaming[entry.author], voters=mask_of(entry.voters, renaming))
+        entry._replace(author=_name(entry.author, renaming), voters=mask_of(entry.voters, renaming))
         for entry in log
     )
 
 
 @lru_cache(maxsize=1 << 16)
 def mask_of(mask: int, renaming: Renaming) -> int:
-    """Return a set of nodes in their new names."""
-    return sum(1 << renaming[node] for node in members(mask))
+    """Return a set of replicas in their new names."""
+    return sum(1 << _name(replica, renaming) for replica in members(mask))
 
 
-def _name(node: int, renaming: Renaming) -> int:
-    return NOBODY if node == NOBODY else renaming[node]
+def _name(replica: int, renaming: Renaming) -> int:
+    """Return the new number of a replica: its node has another one, its directory has not."""
+    if replica == NOBODY:
+        return NOBODY
+    node = node_of(replica)
+    return replica - node + renaming[node]
+
+
+@lru_cache(maxsize=1 << 10)
+def _back(renaming: Renaming) -> Renaming:
+    """Return the former number of each node."""
+    return tuple(sorted(range(len(renaming)), key=renaming.__getitem__))
 
 
 def _message(message: Message, renaming: Renaming) -> Message:
-    sender, receiver = renaming[message.sender], renaming[message.receiver]
+    sender, receiver = _name(message.sender, renaming), _name(message.receiver, renaming)
     if isinstance(message, Request):
         return message._replace(sender=sender, receiver=receiver)
     return Reply(

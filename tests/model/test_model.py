@@ -19,6 +19,7 @@ STEP_KINDS = {
     *("times out", "gives up", "stands", "leads", "resigns", "leaves its epoch", "steps down"),
     *("pre-vote", "vote", "begin", "end", "fetch", "snapshot"),
     *("writes", "flushes", "changes voters to", "takes a snapshot", "crashes"),
+    "has its disk replaced",
     *("sends", "lost", "late reply to"),
 }
 

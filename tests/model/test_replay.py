@@ -17,36 +17,56 @@ from tests.scenarios.test_random_runs import stir
 from tests.scenarios.test_scenarios import FILES, FOLDER
 
 from kvorum.node.raft import raft_client
+from kvorum.raft import election_requests
 from kvorum.raft import poll as polling
+from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.simulation.world import World
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.valid_offset_and_epoch import ValidityKind, ValidOffsetAndEpoch
 
-TWO_DIRECTORIES = {"vote_is_given_once"}
-"""Scenarios in which one node asks under two directory ids: to the model they were two nodes."""
+NEW_DISK = (
+    "form 1 2 3",
+    "run 2500",
+    "crash 3",
+    "wipe 3 9",
+    "start 3",
+    "run 2000",
+    "crash 2",
+    "run 9000",
+)
+"""A voter has lost its disk and the leader has gone: the third voter has no majority."""
 IS_LARGE = bool(os.environ.get("KVORUM_MODEL_LARGE"))
 PLAIN_SEEDS = range(500 if IS_LARGE else 12)
 WORLD_SEEDS = range(2000 if IS_LARGE else 8)
 WORLD_MS = 12_000
 STEPS = 400
-LIES = {FaultKind.BIT_FLIP, FaultKind.WIPE, FaultKind.WIPE_AFTER_UPGRADE}
+LIES = {FaultKind.BIT_FLIP}
 """Faults by which a disk does not hold any more what it was told to: no model covers that."""
 
 
 def replayed_scenario(name: str) -> Replay:
     """Return the replay of one scenario file."""
-    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    return replayed_steps(script.parse((FOLDER / f"{name}.txt").read_text(encoding="utf-8")))
+
+
+def replayed_steps(steps: list[script.Step]) -> Replay:
+    """Return the replay of a script."""
     replay = Replay(10)
     with patch.object(plain, "RaftCore", replay.core_class()):
-        script.run(script.parse(text))
+        script.run(steps)
     return replay
+
+
+def replayed_new_disk() -> Replay:
+    """Return the replay of a quorum with a voter that has lost its disk."""
+    return replayed_steps([script.Step([], command, []) for command in NEW_DISK])
 
 
 def replayed_plainly(seed: int, voter_count: int, *, steps: int = STEPS) -> Replay:
@@ -77,7 +97,7 @@ def replayed_world(seed: int) -> Replay:
     return replay
 
 
-@pytest.mark.parametrize("name", sorted({file.stem for file in FILES} - TWO_DIRECTORIES))
+@pytest.mark.parametrize("name", sorted(file.stem for file in FILES))
 def test_what_cores_do_in_a_scenario_is_allowed(name: str) -> None:
     assert replayed_scenario(name).problem is None
 
@@ -92,13 +112,21 @@ def test_what_cores_do_under_random_commands_is_allowed(voter_count: int) -> Non
     assert event_count > 20 * len(PLAIN_SEEDS)
 
 
+def test_a_replaced_disk_does_not_end_a_replay() -> None:
+    replay = replayed_new_disk()
+    assert replay.problem is None
+    assert (replay.replaced_count, replay.is_over) == (1, False)
+
+
 def test_what_cores_do_in_simulated_worlds_is_allowed() -> None:
-    event_count = 0
+    event_count = replaced_count = 0
     for seed in WORLD_SEEDS:
         replay = replayed_world(seed)
         assert replay.problem is None, f"seed {seed}: {replay.problem}"
         event_count += replay.event_count
+        replaced_count += 0 if replay.is_over else replay.replaced_count
     assert event_count > 100 * len(WORLD_SEEDS)
+    assert replaced_count > 0, "no world had a disk replaced"
 
 
 def grants_to_any_log(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
@@ -123,6 +151,14 @@ def serves_any_position(log: LogView, position: OffsetAndEpoch) -> ValidOffsetAn
     return ValidOffsetAndEpoch(ValidityKind.VALID, position)
 
 
+def is_known_by_id(voter: Voter, key: ReplicaKey) -> bool:
+    return voter.key.id == key.id
+
+
+def is_always_meant(replica: Replica, voter: ReplicaKey | None) -> bool:
+    return True
+
+
 DEFECTS: dict[str, tuple[object, str, object]] = {
     "a vote for any log": (Unattached, "would_grant", grants_to_any_log),
     "a pre-vote against a living leader": (Follower, "would_grant", grants_against_its_leader),
@@ -130,6 +166,23 @@ DEFECTS: dict[str, tuple[object, str, object]] = {
     "a leader that counts itself alone": (Leader, "advanced_high_watermark", counts_half),
     "a fetch served at any position": (LogView, "judge", serves_any_position),
 }
+
+
+DEFECTS_OF_DIRECTORIES: dict[str, tuple[object, str, object]] = {
+    "a voter that is known by its id alone": (Voter, "is_replica", is_known_by_id),
+    "a vote given for a voter in another directory": (
+        election_requests,
+        "_is_meant",
+        is_always_meant,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS_OF_DIRECTORIES)
+def test_a_core_that_mistakes_a_directory_is_found_out(name: str) -> None:
+    owner, attribute, defective = DEFECTS_OF_DIRECTORIES[name]
+    with patch.object(owner, attribute, defective):
+        assert replayed_new_disk().problem is not None
 
 
 @pytest.mark.parametrize("name", DEFECTS)

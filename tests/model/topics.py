@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from tests.model.design import Bounds, Design
 
+_REPLACED = Bounds(pre_votes=False, syncs_at_once=True, replacements=1)
+
 QUICK: Mapping[str, Bounds] = MappingProxyType(
     {
         "elections with pre-votes": Bounds(epochs=2, syncs_at_once=True),
@@ -24,6 +26,10 @@ QUICK: Mapping[str, Bounds] = MappingProxyType(
         ),
         "a snapshot that holds voters": Bounds(
             voters=2, is_led=True, pre_votes=False, syncs_at_once=True, changes=1, snapshots=1
+        ),
+        "a disk is replaced among elections": _REPLACED,
+        "a disk is replaced, and becomes a voter": Bounds(
+            is_led=True, pre_votes=False, syncs_at_once=True, changes=2, replacements=1
         ),
     }
 )
@@ -60,6 +66,26 @@ LARGE: Mapping[str, Bounds] = MappingProxyType(
         ),
         "snapshots and voter changes": Bounds(
             is_led=True, pre_votes=False, syncs_at_once=True, changes=2, snapshots=1
+        ),
+        "a disk is replaced among elections with pre-votes": Bounds(
+            syncs_at_once=True, replacements=1
+        ),
+        "a disk is replaced, a message late": Bounds(
+            epochs=1, pre_votes=False, syncs_at_once=True, delayed=1, replacements=1
+        ),
+        "a disk is replaced, and unflushed tails are lost": Bounds(
+            is_led=True, pre_votes=False, writes=1, crashes=1, replacements=1
+        ),
+        "a disk is replaced, and snapshots": Bounds(
+            is_led=True,
+            pre_votes=False,
+            syncs_at_once=True,
+            writes=1,
+            snapshots=1,
+            replacements=1,
+        ),
+        "a disk is replaced among three voter changes": Bounds(
+            is_led=True, pre_votes=False, syncs_at_once=True, changes=3, replacements=1
         ),
     }
 )
@@ -142,6 +168,12 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "votes do not look at the log": Mistake(
             Design(votes_for_any_log=True), _WRITE, ("leader_completeness",)
+        ),
+        "who has a voter's id and another directory stands, and counts the voter's vote": Mistake(
+            Design(stands_by_id=True), _REPLACED, ("one_leader_per_epoch", "leader_completeness")
+        ),
+        "who has a voter's id and another directory gives the voter's vote": Mistake(
+            Design(grants_by_id=True), _REPLACED, ("one_leader_per_epoch", "leader_completeness")
         ),
         "a pre-vote binds": Mistake(
             Design(pre_vote_binds=True), _ELECTIONS, ("pre_vote_leaves_no_trace",)
@@ -232,6 +264,9 @@ GOING_ON: Mapping[str, Bounds] = MappingProxyType(
         ),
         "voters come and go, and one node dies": Bounds(
             voters=2, is_led=True, pre_votes=False, syncs_at_once=True, changes=1, deaths=1
+        ),
+        "a disk is replaced, and a voter comes or goes": Bounds(
+            is_led=True, pre_votes=False, syncs_at_once=True, changes=1, replacements=1
         ),
     }
 )

@@ -228,6 +228,8 @@ class Injector:
 
     def _restart_with_leader(self, fault: Fault, node: SimulatedNode) -> None:
         """Kill and start a node; kill the leader with it, which comes back later."""
+        if not self._quorum.is_safety_phase:
+            return
         leader = self._quorum.leader()
         node.crash(is_power_cut=False)
         node.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,6 +20,7 @@ from kvorum.simulation.world import World
 
 DURATION_MS = 20_000
 DYNAMIC_SEED = 28
+UPGRADED_SEED = 17
 """Three voters and a controller that is none."""
 
 
@@ -116,6 +118,25 @@ def test_a_disk_is_replaced_after_an_upgrade_once_where_there_is_one() -> None:
         assert len(after) == (options.kind is QuorumKind.UPGRADED)
         upgrades = {fault.at_ms for fault in plan if fault.kind is FaultKind.UPGRADE}
         assert {fault.at_ms for fault in after} <= upgrades
+
+
+def test_nothing_strikes_a_node_once_all_faults_have_stopped() -> None:
+    """A disk is replaced so late that its node's second restart falls into the calm."""
+    drawn = draw_plan(
+        Random(f"{UPGRADED_SEED}/plan"),
+        draw_options(Random(f"{UPGRADED_SEED}/options"), duration_ms=DURATION_MS),
+    )
+    upgrade = next(fault for fault in drawn if fault.kind is FaultKind.UPGRADE)
+    lost_disk = next(fault for fault in drawn if fault.kind is FaultKind.WIPE_AFTER_UPGRADE)
+    plan = (
+        replace(upgrade, at_ms=1_000),
+        replace(lost_disk, at_ms=1_000, duration_ms=DURATION_MS * 3 // 8),
+    )
+    world = World(UPGRADED_SEED, duration_ms=DURATION_MS, plan=plan, is_trace_kept=True)
+    world.run()
+    text = world.trace.text()
+    assert "has another disk" in text
+    assert "is killed" not in text.partition("all faults stop")[2]
 
 
 def test_a_snapshot_can_be_fetched_before_its_leader_drops_it() -> None:
