@@ -59,10 +59,11 @@ class ReassignmentInfo:
     """The target voters of the quorum, and what the reassignment waits for (KIP-642).
 
     A target of which no replica is known has the zero directory and the log end offset -1.
-    `block_text` is empty while there is progress.
+    `block_reason` is 0 while there is progress, and `block_text` is empty.
     """
 
     targets: tuple[ReplicaState, ...]
+    block_reason: int
     block_text: str
 
 
@@ -103,7 +104,7 @@ def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, Quo
     """Return the call that reads the quorum's state."""
 
     def read(response: DescribeQuorumResponse) -> QuorumInfo:
-        _check_controller(_error_codes(response), asks_controllers=asks_controllers)
+        check_controller(_error_codes(response), asks_controllers=asks_controllers)
         return _quorum_info(response)
 
     topic = DescribeQuorumRequestTopicData(_TOPIC, [DescribeQuorumRequestPartitionData()])
@@ -164,24 +165,24 @@ def remove_voter_call(
 
 def _cluster_id(response: DescribeClusterResponse) -> str:
     if response.error_code != ErrorCode.NONE:
-        raise _final(refusal(response.error_code, response.error_message))
+        raise final(refusal(response.error_code, response.error_message))
     return response.cluster_id
 
 
 def _check_change(
     response: AddRaftVoterResponse | RemoveRaftVoterResponse, *, asks_controllers: bool
 ) -> None:
-    _check_controller({response.error_code}, asks_controllers=asks_controllers)
+    check_controller({response.error_code}, asks_controllers=asks_controllers)
     if response.error_code != ErrorCode.NONE:
-        raise _final(refusal(response.error_code, response.error_message))
+        raise final(refusal(response.error_code, response.error_message))
 
 
-def _final(error: CallFailedError) -> CallFailedError:
+def final(error: CallFailedError) -> CallFailedError:
     """Return the error as one that is not retriable, whatever its code is."""
     return CallFailedError(replace(error.failure, is_retriable=False))
 
 
-def _check_controller(codes: set[int], *, asks_controllers: bool) -> None:
+def check_controller(codes: set[int], *, asks_controllers: bool) -> None:
     """Raise the error that makes the client look up the active controller and retry."""
     moved = [ErrorCode.NOT_CONTROLLER]
     if asks_controllers:
@@ -235,7 +236,9 @@ def _reassignment_info(
         )
         for target in told.targets
     )
-    return ReassignmentInfo(targets=targets, block_text=told.block_text)
+    return ReassignmentInfo(
+        targets=targets, block_reason=told.block_reason, block_text=told.block_text
+    )
 
 
 def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
