@@ -285,8 +285,9 @@ async def test_waiting_tells_each_change_and_ends_with_the_targets(
         quorum([replica(1), replica(4)], [], going_to(4)),
         # A new leader whose controller is not active yet does not describe it.
         quorum([replica(1), replica(4)], []),
+        quorum([replica(1), replica(4)], []),
         quorum([replica(4)]),
-        wanted=(True, False),
+        wanted=(True, True, False),
     )
     async with node, client_of(node.settings()) as client:
         targets = parse_target_voters("4")
