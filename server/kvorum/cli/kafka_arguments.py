@@ -63,7 +63,7 @@ def with_whole_command(
     `options_with_value` are the options with a value that may precede the sub-command.
     """
     words = list(arguments)
-    index = _command_index(words, options_with_value)
+    index = command_index(words, options_with_value)
     if index < len(words) and words[index]:
         matching = [name for name in commands if name.startswith(words[index])]
         if len(matching) == 1:
@@ -82,7 +82,7 @@ def check_command_options(
     Kafka's tools check the arguments of the sub-command first. `words` contain the complete name of
     the sub-command.
     """
-    index = _command_index(words, options_with_value)
+    index = command_index(words, options_with_value)
     parser = parsers.get(words[index]) if index < len(words) else None
     if parser is not None:
         leftover = parser.parse_known_args(words[index + 1 :])[1]
@@ -90,7 +90,7 @@ def check_command_options(
             parser.error(f"unrecognized arguments: {' '.join(leftover)}")
 
 
-def _command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:
+def command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:
     """Return the index of the sub-command, which comes after options and their values."""
     index = 0
     while index < len(words) and words[index].startswith("-"):

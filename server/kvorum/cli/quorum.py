@@ -1,4 +1,7 @@
-"""``kvorum quorum``: describe and change the metadata quorum, as kafka-metadata-quorum does."""
+"""``kvorum quorum``: describe and change the metadata quorum, as kafka-metadata-quorum does.
+
+``reassign`` is ours alone (KIP-642): its wrong usage has the exit code 2.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,25 @@ from kvorum.cli.kafka_arguments import UsageError
 from kvorum.cli.quorum_tool.arguments import parse_arguments
 from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
 from kvorum.cli.quorum_tool.describe import print_replication, print_status
+from kvorum.cli.quorum_tool.reassign import (
+    NO_REASSIGNMENT,
+    cancel_reassignment,
+    print_plan,
+    print_reassignment,
+    start_reassignment,
+)
+from kvorum.cli.quorum_tool.reassign_arguments import (
+    REASSIGN,
+    is_reassign,
+    parse_reassign_arguments,
+)
+from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.java_properties import load_java_properties
 
 NAME = "quorum"
-HELP = "describe the metadata quorum, add and remove its voters"
+HELP = "describe the metadata quorum, add, remove and replace its voters"
 _PREFIX_OF_NO_OPTION = "\0"
 
 
@@ -40,12 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
     try:
-        _run_command(parse_arguments(arguments))
+        is_ours = is_reassign(arguments)
+        _run_command((parse_reassign_arguments if is_ours else parse_arguments)(arguments))
     except UsageError:
         return 1
-    except SystemExit:
-        # argparse exits in this way after it has printed the help.
-        return 0
+    except SystemExit as error:
+        # argparse exits in this way after it has printed the help, or what is wrong with our own.
+        return error.code if isinstance(error.code, int) else 0
     except AdminError as error:
         if is_debugging:
             traceback.print_exc()
@@ -59,8 +76,46 @@ def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
 def _run_command(arguments: argparse.Namespace) -> None:
     properties = _properties(arguments)
     settings = admin_settings(properties, warn=_warn)
+    if arguments.command == REASSIGN:
+        _run_reassign(arguments, settings)
+        return
     _check_options(arguments)
     asyncio.run(_ask(arguments, properties, settings))
+
+
+def _run_reassign(arguments: argparse.Namespace, settings: AdminSettings) -> None:
+    try:
+        asyncio.run(_reassign(arguments, settings))
+    except KeyboardInterrupt:
+        if not arguments.wait:
+            raise
+        raise AdminError(
+            "Interrupted: the reassignment goes on without this command; --cancel stops it."
+        ) from None
+
+
+async def _reassign(arguments: argparse.Namespace, settings: AdminSettings) -> None:
+    asks_controllers = settings.asks_controllers
+    async with AdminClient(settings, warn=_warn) as client:
+        if arguments.status:
+            await print_reassignment(client, asks_controllers=asks_controllers)
+        elif arguments.cancel:
+            await cancel_reassignment(client, asks_controllers=asks_controllers)
+        elif arguments.dry_run:
+            await print_plan(client, arguments.voters, asks_controllers=asks_controllers)
+        else:
+            await _start_or_follow(client, arguments, asks_controllers=asks_controllers)
+
+
+async def _start_or_follow(
+    client: AdminClient, arguments: argparse.Namespace, *, asks_controllers: bool
+) -> None:
+    if arguments.voters is not None:
+        await start_reassignment(client, arguments.voters, asks_controllers=asks_controllers)
+    if not arguments.wait:
+        return
+    if not await follow_reassignment(client, arguments.voters, asks_controllers=asks_controllers):
+        print(NO_REASSIGNMENT)
 
 
 def _properties(arguments: argparse.Namespace) -> dict[str, str]:

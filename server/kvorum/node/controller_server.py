@@ -61,6 +61,7 @@ class ControllerServer:
             raft=shared.raft,
             loader=shared.loader,
             shell=self._controller,
+            reassignment=self._reassignment,
             served=MappingProxyType(
                 {key: (api.min_listed, api.max_version) for key, api in apis.items()}
             ),
@@ -90,6 +91,11 @@ class ControllerServer:
     def controller(self) -> QuorumController:
         """The controller of this node."""
         return self._controller
+
+    @property
+    def reassignment(self) -> QuorumReassignmentManager:
+        """What works towards the target voters."""
+        return self._reassignment
 
     def connection_counts(self) -> Mapping[str, int]:
         """Return how many connections are open, by listener."""

@@ -11,6 +11,7 @@ from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
@@ -43,5 +44,6 @@ class ControllerServices:
     raft: RaftNode
     loader: MetadataLoader
     shell: QuorumController
+    reassignment: QuorumReassignmentManager
     served: VersionRanges
     give_access: GiveAccess

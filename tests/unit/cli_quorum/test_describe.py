@@ -17,6 +17,11 @@ from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponseReplicaState,
     DescribeQuorumResponseTopicData,
 )
+from kvorum.wire.own_messages.quorum_reassignment import (
+    QuorumReassignment,
+)
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignmentTarget as Target
+from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 pytestmark = pytest.mark.asyncio
@@ -27,7 +32,11 @@ NOBODY = uuid_to_text(ZERO_UUID)
 
 
 def quorum(
-    voters: list[Replica], observers: list[Replica], *, leader_id: int = 1
+    voters: list[Replica],
+    observers: list[Replica],
+    *,
+    leader_id: int = 1,
+    reassignment: QuorumReassignment | None = None,
 ) -> DescribeQuorumResponse:
     partition = DescribeQuorumResponsePartitionData(
         leader_id=leader_id,
@@ -36,6 +45,8 @@ def quorum(
         current_voters=voters,
         observers=observers,
     )
+    if reassignment is not None:
+        add_reassignment(partition, reassignment)
     listeners = [
         DescribeQuorumResponseListener("CONTROLLER", "::1", 9093),
         DescribeQuorumResponseListener("OTHER", "two", 9094),
@@ -105,6 +116,50 @@ async def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         f"3     \t{NOBODY}\t0           \t100\t-1                \t"
         "-1                   \tObserver\t\n"
     )
+
+
+TARGETS = [Target(1, DIRECTORY, 100), Target(3, DIRECTORY, 90, 1900), Target(4)]
+LEADER, OBSERVER = Replica(1, DIRECTORY, 100, 2000, 2000), Replica(3, DIRECTORY, 90, 1900, 1500)
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [("", []), ("target 4 is silent", ["ReassignmentWaitsFor:   target 4 is silent"])],
+)
+async def test_target_voters_are_told_below_what_kafkas_tool_tells(
+    text: str, after: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    await status_of(quorum([LEADER], [OBSERVER]))
+    usual = capsys.readouterr().out.splitlines()
+    assert len(usual) == 8
+    await status_of(quorum([LEADER], [OBSERVER], reassignment=QuorumReassignment(TARGETS, 3, text)))
+    assert capsys.readouterr().out.splitlines() == [
+        *usual,
+        (
+            f'TargetVoters:           [{{"id": 1, "directoryId": "{NAME}", '
+            '"endpoints": ["CONTROLLER://[::1]:9093", "OTHER://two:9094"]}, '
+            f'{{"id": 3, "directoryId": "{NAME}"}}, {{"id": 4}}]'
+        ),
+        *after,
+    ]
+
+
+async def test_targets_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """An observer that is to become a voter is a target, and so is who is not there yet."""
+    other = Replica(5, DIRECTORY, 80)
+    await table_of(
+        quorum([LEADER], [OBSERVER, other], reassignment=QuorumReassignment(TARGETS, 3, "silent"))
+    )
+    rows = [
+        [cell.strip() for cell in line.split("\t")]
+        for line in capsys.readouterr().out.splitlines()[1:]
+    ]
+    assert [[row[0], row[1], row[2], row[3], row[6]] for row in rows] == [
+        ["1", NAME, "100", "0", "Leader"],
+        ["3", NAME, "90", "10", "Target"],
+        ["5", NAME, "80", "20", "Observer"],
+        ["4", NOBODY, "-1", "101", "Target"],
+    ]
 
 
 async def test_times_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,23 @@ def test_writing_removes_messages_without_a_schema(tmp_path: Path) -> None:
     assert sorted(file.name for file in (out / "messages").iterdir()) == ["__init__.py", "probe.py"]
 
 
+def test_our_own_messages_have_a_package_of_their_own_and_stand_in_no_table(tmp_path: Path) -> None:
+    schemas = write_folder(tmp_path / "schemas", schema(field("int32")))
+    write_folder(schemas / "kvorum", schema(field("int8"), name="Ours"))
+    out = tmp_path / "wire"
+    (out / "own_messages").mkdir(parents=True)
+    (out / "own_messages" / "stale.py").write_text("")
+    files = generated_files(schemas)
+    write(files, out)
+    names = sorted(file.name for file in (out / "own_messages").iterdir())
+    assert names == ["__init__.py", "ours.py"]
+    assert "class Ours(Message)" in (out / "own_messages" / "ours.py").read_text()
+    assert not (out / "messages" / "ours.py").exists()
+    assert "Ours" not in files[Path("api_table.py")]
+    (out / "own_messages" / "stale.py").write_text("")
+    assert differences(files, out) == ["own_messages/stale.py has no schema"]
+
+
 def test_an_api_that_was_removed_gives_no_module(tmp_path: Path) -> None:
     removed = schema(name="GoneRequest", type="request", apiKey=4, validVersions="none")
     schemas = write_folder(tmp_path / "schemas", removed, schema(field("int32")))

@@ -24,6 +24,7 @@ from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponseReplicaState,
 )
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
 _TOPIC = "__cluster_metadata"
 _BROKER_ENDPOINT = 1
@@ -54,8 +55,24 @@ class ReplicaState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignmentInfo:
+    """The target voters of the quorum, and what the reassignment waits for (KIP-642).
+
+    A target of which no replica is known has the zero directory and the log end offset -1.
+    `block_reason` is 0 while there is progress, and `block_text` is empty.
+    """
+
+    targets: tuple[ReplicaState, ...]
+    block_reason: int
+    block_text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumInfo:
-    """The state of the quorum as its leader reports it."""
+    """The state of the quorum as its leader reports it.
+
+    `reassignment` is None while none is wanted, and for a leader that does not know of them.
+    """
 
     leader_id: int
     leader_epoch: int
@@ -63,6 +80,7 @@ class QuorumInfo:
     voters: tuple[ReplicaState, ...]
     observers: tuple[ReplicaState, ...]
     endpoints: Mapping[int, tuple[VoterEndpoint, ...]]
+    reassignment: ReassignmentInfo | None = None
 
     @property
     def leader(self) -> ReplicaState | None:
@@ -86,7 +104,7 @@ def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, Quo
     """Return the call that reads the quorum's state."""
 
     def read(response: DescribeQuorumResponse) -> QuorumInfo:
-        _check_controller(_error_codes(response), asks_controllers=asks_controllers)
+        check_controller(_error_codes(response), asks_controllers=asks_controllers)
         return _quorum_info(response)
 
     topic = DescribeQuorumRequestTopicData(_TOPIC, [DescribeQuorumRequestPartitionData()])
@@ -147,24 +165,24 @@ def remove_voter_call(
 
 def _cluster_id(response: DescribeClusterResponse) -> str:
     if response.error_code != ErrorCode.NONE:
-        raise _final(refusal(response.error_code, response.error_message))
+        raise final(refusal(response.error_code, response.error_message))
     return response.cluster_id
 
 
 def _check_change(
     response: AddRaftVoterResponse | RemoveRaftVoterResponse, *, asks_controllers: bool
 ) -> None:
-    _check_controller({response.error_code}, asks_controllers=asks_controllers)
+    check_controller({response.error_code}, asks_controllers=asks_controllers)
     if response.error_code != ErrorCode.NONE:
-        raise _final(refusal(response.error_code, response.error_message))
+        raise final(refusal(response.error_code, response.error_message))
 
 
-def _final(error: CallFailedError) -> CallFailedError:
+def final(error: CallFailedError) -> CallFailedError:
     """Return the error as one that is not retriable, whatever its code is."""
     return CallFailedError(replace(error.failure, is_retriable=False))
 
 
-def _check_controller(codes: set[int], *, asks_controllers: bool) -> None:
+def check_controller(codes: set[int], *, asks_controllers: bool) -> None:
     """Raise the error that makes the client look up the active controller and retry."""
     moved = [ErrorCode.NOT_CONTROLLER]
     if asks_controllers:
@@ -198,6 +216,28 @@ def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
             )
             for node in response.nodes
         },
+        reassignment=_reassignment_info(partition),
+    )
+
+
+def _reassignment_info(
+    partition: DescribeQuorumResponsePartitionData,
+) -> ReassignmentInfo | None:
+    told = reassignment_in(partition)
+    if told is None:
+        return None
+    targets = tuple(
+        ReplicaState(
+            replica_id=target.replica_id,
+            directory_id=target.replica_directory_id,
+            log_end_offset=target.log_end_offset,
+            last_fetch_ms=_known(target.last_fetch_timestamp),
+            last_caught_up_ms=None,
+        )
+        for target in told.targets
+    )
+    return ReassignmentInfo(
+        targets=targets, block_reason=told.block_reason, block_text=told.block_text
     )
 
 
@@ -226,13 +266,14 @@ def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponseP
 
 
 def _replica_state(state: DescribeQuorumResponseReplicaState) -> ReplicaState:
-    def known(time_ms: int) -> int | None:
-        return None if time_ms == -1 else time_ms
-
     return ReplicaState(
         replica_id=state.replica_id,
         directory_id=state.replica_directory_id,
         log_end_offset=state.log_end_offset,
-        last_fetch_ms=known(state.last_fetch_timestamp),
-        last_caught_up_ms=known(state.last_caught_up_timestamp),
+        last_fetch_ms=_known(state.last_fetch_timestamp),
+        last_caught_up_ms=_known(state.last_caught_up_timestamp),
     )
+
+
+def _known(time_ms: int) -> int | None:
+    return None if time_ms == -1 else time_ms

@@ -1,4 +1,7 @@
-"""The command line of ``kvorum quorum``: kafka-metadata-quorum's options, checks and exit codes."""
+"""The command line of ``kvorum quorum``: kafka-metadata-quorum's options, checks and exit codes.
+
+``reassign``, which Kafka's tool does not have, is read by `reassign_arguments`.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,30 @@ COMMANDS = MappingProxyType(
         "remove-controller": "remove a controller from the voters",
     }
 )
-_OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
+CONNECTION_OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
 _DRY_RUN = "print what would be done, without doing it"
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; UsageError after the message is printed."""
     parser = KafkaStyleParser(
-        prog=PROGRAM, description="Describe the metadata quorum, and change its voters."
+        prog=PROGRAM,
+        description="Describe the metadata quorum, and change its voters.",
+        epilog="'reassign' (kvorum quorum reassign --help) replaces the voters step by step.",
     )
-    _add_connection_options(parser)
+    add_connection_options(parser)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
     added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
     _add_describe_options(added["describe"])
     added["add-controller"].add_argument("--dry-run", action="store_true", help=_DRY_RUN)
     _add_remove_options(added["remove-controller"])
-    words = with_whole_command(arguments, COMMANDS, options_with_value=_OPTIONS)
-    check_command_options(words, added, options_with_value=_OPTIONS)
+    words = with_whole_command(arguments, COMMANDS, options_with_value=CONNECTION_OPTIONS)
+    check_command_options(words, added, options_with_value=CONNECTION_OPTIONS)
     return parser.parse_args(words)
 
 
-def _add_connection_options(parser: argparse.ArgumentParser) -> None:
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options in front of a sub-command."""
     connection = parser.add_mutually_exclusive_group(required=True)
     connection.add_argument(
         "--bootstrap-server",

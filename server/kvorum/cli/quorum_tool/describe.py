@@ -1,4 +1,8 @@
-"""``describe``: the quorum's state as kafka-metadata-quorum prints it."""
+"""``describe``: the quorum's state as kafka-metadata-quorum prints it.
+
+While the quorum is reassigned (KIP-642), lines and rows about the target voters come after those of
+Kafka's tool, and an observer that is to become a voter has a status of its own.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ _HEADERS = (
     "LastCaughtUpTimestamp",
     "Status",
 )
+_TARGET = "Target"
 _NO_LEADER_AMONG_VOTERS = "No value present"
 
 
@@ -36,6 +41,10 @@ async def print_status(client: AdminClient, *, asks_controllers: bool) -> None:
     print(f"MaxFollowerLagTimeMs:   {_lag_ms(leader, last)}")
     print(f"CurrentVoters:          {_replicas_text(info, info.voters)}")
     print(f"CurrentObservers:       {_replicas_text(info, info.observers)}")
+    if info.reassignment is not None:
+        print(f"TargetVoters:           {_replicas_text(info, info.reassignment.targets)}")
+        if info.reassignment.block_text:
+            print(f"ReassignmentWaitsFor:   {info.reassignment.block_text}")
 
 
 async def print_replication(
@@ -74,8 +83,15 @@ def _with_status(info: QuorumInfo, leader: ReplicaState) -> Iterator[tuple[str, 
     for voter in info.voters:
         if voter.replica_id != info.leader_id:
             yield "Follower", voter
+    targets = () if info.reassignment is None else info.reassignment.targets
+    known = {(target.replica_id, target.directory_id) for target in targets}
     for observer in info.observers:
-        yield "Observer", observer
+        is_target = (observer.replica_id, observer.directory_id) in known
+        yield _TARGET if is_target else "Observer", observer
+    present = {(one.replica_id, one.directory_id) for one in (*info.voters, *info.observers)}
+    for target in targets:
+        if (target.replica_id, target.directory_id) not in present:
+            yield _TARGET, target
 
 
 def _lag_ms(leader: ReplicaState, last: ReplicaState) -> int:

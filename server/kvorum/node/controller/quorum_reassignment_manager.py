@@ -16,6 +16,10 @@ from typing import Final
 
 from kvorum.controller.quorum_description import VoterKey
 from kvorum.controller.quorum_reassignment.catch_up import CatchUp
+from kvorum.controller.quorum_reassignment.description import (
+    ReassignmentDescription,
+    describe_reassignment,
+)
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -90,6 +94,20 @@ class QuorumReassignmentManager:
             with suppress(asyncio.CancelledError):
                 await self._running
             self._running = None
+
+    def describe(self) -> ReassignmentDescription | None:
+        """Return how far the reassignment is; None without a wish, and where no leader is active.
+
+        A leader that is not active yet may lack records, so that it could miss or invent a wish.
+        """
+        text = recorded_target_voters(self._loader.published)
+        if text is None or not self._controller.is_active or not self._raft.is_leader:
+            return None
+        status = self.status
+        blocked = status.blocked if status is not None and status.target_text == text else None
+        return describe_reassignment(
+            text, self._raft.describe_quorum(), blocked, now_ms=self._clock.wall_ms()
+        )
 
     @property
     def _pause_seconds(self) -> float:

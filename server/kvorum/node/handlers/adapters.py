@@ -70,7 +70,12 @@ def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
             refusal = api.admit(controller.loader.published, request.body)
             if refusal is not None:
                 return refusal
-        return await _ask_replica(request, controller)
+        response = await _ask_replica(request, controller)
+        if api.complete is not None:
+            reassignment = controller.reassignment.describe()
+            if reassignment is not None:
+                api.complete(response, reassignment)
+        return response
 
     return ControllerListenerApi(
         key=api.key,

@@ -192,6 +192,21 @@ OWN: Final = MetricGroup(
         "is_ready": "1 if /readyz reports a ready node",
     },
 )
+OWN_REASSIGNMENT: Final = MetricGroup(
+    OWN_DOMAIN,
+    "",
+    {
+        "quorum_reassignment_adding_voters": "Target voters that are no voters yet",
+        "quorum_reassignment_removing_voters": "Voters that are not among the target voters",
+        "quorum_reassignment_blocked_reason": (
+            "0 while there is progress, or nothing to do; otherwise what the reassignment waits "
+            "for: 1 voters that can change, 2 the commit of a change of voters, 3 a target that is "
+            "unknown, 4 or ambiguous, 5 or behind, 6 a majority, 7 the leader, which refuses, "
+            "8 targets that can be read"
+        ),
+    },
+)
+"""Of a reassignment of the quorum (KIP-642); on the active controller only."""
 OWN_COUNTS: Final = MetricGroup(
     OWN_DOMAIN,
     "",
@@ -221,6 +236,7 @@ GROUPS: Final = (
     KIP_853,
     CONNECTIONS,
     OWN,
+    OWN_REASSIGNMENT,
     OWN_COUNTS,
 )
 

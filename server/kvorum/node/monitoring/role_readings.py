@@ -32,6 +32,7 @@ def controller_readings(shared: SharedServer, server: ControllerServer) -> Itera
     yield from _offsets(shared, server.controller)
     yield from _work(shared, server.controller)
     yield from _heartbeats(shared, server.controller)
+    yield from _reassignment(server)
     yield catalogue.CONTROLLER_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
     yield from connection_readings(server.connection_counts())
 
@@ -116,6 +117,21 @@ def _heartbeats(shared: SharedServer, controller: QuorumController) -> Iterator[
         yield catalogue.KAFKA_CONTROLLER_BROKERS.reading(
             "TimeSinceLastHeartbeatReceivedMs", silent_ms, broker.id
         )
+
+
+def _reassignment(server: ControllerServer) -> Iterator[Reading]:
+    """Yield how far the quorum is from its target voters; the active controller knows."""
+    if not server.is_active:
+        return
+    found, group = server.reassignment.describe(), catalogue.OWN_REASSIGNMENT
+    adding, removing, reason = (
+        (0, 0, 0)
+        if found is None
+        else (found.adding_count, found.removing_count, found.reason_code)
+    )
+    yield group.reading("quorum_reassignment_adding_voters", adding)
+    yield group.reading("quorum_reassignment_removing_voters", removing)
+    yield group.reading("quorum_reassignment_blocked_reason", reason)
 
 
 def _ignored_static_voters(shared: SharedServer) -> int:

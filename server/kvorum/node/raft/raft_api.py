@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import Permission
 from kvorum.metadata.request_error import RequestError
@@ -26,6 +27,8 @@ class RaftApi(Generic[Request_co]):
     - `permission`: the permission on the cluster that the whole request needs.
     - `admit`: the check of a request against the metadata, before the replica gets it; a response
       from it is final.
+    - `complete`: adds a reassignment of the quorum that is wanted to the replica's response; the
+      active controller alone knows of one.
     - `refuse`: returns the response that refuses the whole request, in a version.
     """
 
@@ -34,3 +37,4 @@ class RaftApi(Generic[Request_co]):
     permission: Permission
     refuse: Callable[[Message, RequestError, int], Message]
     admit: Callable[[MetadataImage, Message], Message | None] | None = None
+    complete: Callable[[Message, ReassignmentDescription], None] | None = None

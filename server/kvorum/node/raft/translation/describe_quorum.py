@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kvorum.controller.quorum_description import ReplicaState
+from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
@@ -20,6 +22,13 @@ from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponseReplicaState,
     DescribeQuorumResponseTopicData,
 )
+from kvorum.wire.own_messages.quorum_reassignment import (
+    QuorumReassignment,
+    QuorumReassignmentTarget,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.quorum_reassignment_tag import add_reassignment
+from kvorum.wire.uuid_text import ZERO_UUID
 
 _NODES_VERSION = 2
 _UNKNOWN = -1
@@ -109,9 +118,34 @@ def _time(age_ms: float | None, now_ms: int) -> int:
     return _UNKNOWN if age_ms is None else now_ms - int(age_ms)
 
 
+def complete(response: Message, reassignment: ReassignmentDescription) -> None:
+    """Add the target voters, and what is waited for, to a response that is no refusal."""
+    assert isinstance(response, DescribeQuorumResponse)
+    told = QuorumReassignment(
+        targets=[_target(one, reassignment.now_ms) for one in reassignment.targets],
+        block_reason=reassignment.reason_code,
+        block_text=reassignment.block_text,
+    )
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.error_code == ErrorCode.NONE:
+                add_reassignment(partition, told)
+
+
+def _target(state: ReplicaState, now_ms: int) -> QuorumReassignmentTarget:
+    end = state.log_end_offset
+    return QuorumReassignmentTarget(
+        replica_id=state.key.id,
+        replica_directory_id=state.key.directory_id or ZERO_UUID,
+        log_end_offset=_UNKNOWN if end is None else end,
+        last_fetch_timestamp=_time(state.last_fetch_age_ms, now_ms),
+    )
+
+
 API: Final = RaftApi(
     key=ApiKey.DESCRIBE_QUORUM,
     request=DescribeQuorumRequest,
     permission=AclOperation.DESCRIBE,
     refuse=refused_by_default_message(DescribeQuorumResponse),
+    complete=complete,
 )

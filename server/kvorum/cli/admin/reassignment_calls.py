@@ -1,0 +1,118 @@
+"""Calls that say which voters the quorum is to have (KIP-642)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kvorum.cli.admin.call import Call
+from kvorum.cli.admin.errors import refusal
+from kvorum.cli.admin.quorum_calls import check_controller, final
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+    AlterPartitionReassignmentsResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
+    ListPartitionReassignmentsResponse,
+)
+
+_PARTITION = 0
+_SET = 0
+
+
+def reassign_call(
+    replicas: Sequence[int] | None, *, asks_controllers: bool
+) -> Call[AlterPartitionReassignmentsResponse, None]:
+    """Return the call that wants voters by their ids, or cancels with None."""
+
+    def request(timeout_ms: int) -> AlterPartitionReassignmentsRequest:
+        partition = AlterPartitionReassignmentsRequestReassignablePartition(
+            partition_index=_PARTITION, replicas=None if replicas is None else list(replicas)
+        )
+        topic = AlterPartitionReassignmentsRequestReassignableTopic(
+            CLUSTER_METADATA_TOPIC, [partition]
+        )
+        return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
+
+    def read(response: AlterPartitionReassignmentsResponse) -> None:
+        told = [(response.error_code, response.error_message)]
+        told += [
+            (one.error_code, one.error_message)
+            for topic in response.responses
+            for one in topic.partitions
+        ]
+        _check(told, asks_controllers=asks_controllers)
+
+    return Call(
+        name="alterPartitionReassignments",
+        request=request,
+        response_class=AlterPartitionReassignmentsResponse,
+        read=read,
+    )
+
+
+def set_targets_call(
+    targets: TargetVoters, *, asks_controllers: bool, is_only_checked: bool = False
+) -> Call[IncrementalAlterConfigsResponse, None]:
+    """Return the call that wants voters by ids and directories, or only has the wish checked."""
+
+    def request(_: int) -> IncrementalAlterConfigsRequest:
+        config = IncrementalAlterConfigsRequestAlterableConfig(
+            TARGET_VOTERS, config_operation=_SET, value=target_voters_text(targets)
+        )
+        resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
+        return IncrementalAlterConfigsRequest([resource], validate_only=is_only_checked)
+
+    def read(response: IncrementalAlterConfigsResponse) -> None:
+        told = [(one.error_code, one.error_message) for one in response.responses]
+        _check(told, asks_controllers=asks_controllers)
+
+    return Call(
+        name="incrementalAlterConfigs",
+        request=request,
+        response_class=IncrementalAlterConfigsResponse,
+        read=read,
+    )
+
+
+def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignmentsResponse, bool]:
+    """Return the call that asks the active controller whether other voters are wanted."""
+
+    def request(timeout_ms: int) -> ListPartitionReassignmentsRequest:
+        topic = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(
+            CLUSTER_METADATA_TOPIC, [_PARTITION]
+        )
+        return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
+
+    def read(response: ListPartitionReassignmentsResponse) -> bool:
+        told = [(response.error_code, response.error_message)]
+        _check(told, asks_controllers=asks_controllers)
+        return bool(response.topics)
+
+    return Call(
+        name="listPartitionReassignments",
+        request=request,
+        response_class=ListPartitionReassignmentsResponse,
+        read=read,
+    )
+
+
+def _check(told: Sequence[tuple[int, str | None]], *, asks_controllers: bool) -> None:
+    """Raise the first error of a response."""
+    check_controller({code for code, _ in told}, asks_controllers=asks_controllers)
+    for code, message in told:
+        if code != ErrorCode.NONE:
+            raise final(refusal(code, message))

@@ -1,0 +1,92 @@
+"""``reassign``: the wish for other voters written, cancelled, shown and planned (KIP-642)."""
+
+from __future__ import annotations
+
+from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.admin.quorum_calls import describe_call
+from kvorum.cli.admin.reassignment_calls import reassign_call, set_targets_call
+from kvorum.cli.quorum_tool.quorum_view import description_of, key_of, keys_text, targets_of
+from kvorum.cli.quorum_tool.reassign_progress import look
+from kvorum.controller.quorum_reassignment.next_step import assignment_of
+from kvorum.controller.quorum_reassignment.plan import (
+    Plan,
+    PlannedStep,
+    assumed_circumstances,
+    planned_steps,
+)
+from kvorum.metadata.target_voters import TargetVoters
+
+FETCH_TIMEOUT_MS = 2000
+"""Kafka's default of ``controller.quorum.fetch.timeout.ms``; the leader does not return its own."""
+NO_REASSIGNMENT = "No reassignment of the quorum is under way."
+
+
+async def start_reassignment(
+    client: AdminClient, targets: TargetVoters, *, asks_controllers: bool
+) -> None:
+    """Write the wish for these voters, and print it."""
+    if any(target.directory_id is not None for target in targets):
+        await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
+    else:
+        ids = [target.id for target in targets]
+        await client.call(reassign_call(ids, asks_controllers=asks_controllers))
+    print(f"The quorum is being reassigned to voters {keys_text(targets)}.")
+
+
+async def cancel_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
+    """Remove the wish, and print the voters that there are."""
+    await client.call(reassign_call(None, asks_controllers=asks_controllers))
+    info = await client.call(describe_call(asks_controllers=asks_controllers))
+    voters = keys_text(map(key_of, info.voters))
+    print(f"The reassignment of the quorum is cancelled. The voters are {voters}.")
+
+
+async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
+    """Print the target voters, the present ones, and what is still to be done."""
+    info = await look(client, asks_controllers=asks_controllers)
+    if info.reassignment is None:
+        print(NO_REASSIGNMENT)
+        return
+    targets, quorum = targets_of(info.reassignment.targets), description_of(info)
+    assignment = assignment_of(targets, quorum)
+    present = {(key.id, key.directory_id) for key in assignment.retained}
+    adding = [target for target in targets if (target.id, target.directory_id) not in present]
+    print(f"TargetVoters:           {keys_text(targets)}")
+    print(f"CurrentVoters:          {keys_text(map(key_of, info.voters))}")
+    print(f"Adding:                 {keys_text(adding)}")
+    print(f"Removing:               {keys_text(assignment.leaving)}")
+    if info.reassignment.block_text:
+        print(f"WaitsFor:               {info.reassignment.block_text}")
+
+
+async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:
+    """Print every step to the targets; AdminError if they would be refused or not be reached.
+
+    The leader checks the wish first, because it knows who is registered.
+    """
+    await client.call(
+        set_targets_call(targets, asks_controllers=asks_controllers, is_only_checked=True)
+    )
+    info = await client.call(describe_call(asks_controllers=asks_controllers))
+    quorum = description_of(info)
+    plan = planned_steps(
+        targets, quorum, assumed_circumstances(quorum, fetch_timeout_ms=FETCH_TIMEOUT_MS)
+    )
+    _print_steps(plan)
+
+
+def _print_steps(plan: Plan) -> None:
+    for number, step in enumerate(plan.steps, 1):
+        print(f"{number}. {step.step}: {_quorum_text(step)}")
+    if plan.blocked is not None:
+        place = f"stop after step {len(plan.steps)}" if plan.steps else "not begin"
+        raise AdminError(f"The reassignment would {place}: {plan.blocked.text}.")
+    if not plan.steps:
+        print("The voters are the target voters already: there is nothing to do.")
+
+
+def _quorum_text(step: PlannedStep) -> str:
+    voters = f"{step.voter_count} voter{'' if step.voter_count == 1 else 's'}"
+    silent = f", of which {step.silent_count} do not fetch" if step.silent_count else ""
+    return f"{voters}{silent}, {step.tolerated_failures} may fail"

@@ -1,0 +1,146 @@
+"""All steps from the present voters to the target voters, as `next_step` would take them.
+
+Each step is tried on the description of the quorum, and the next one asked for. Nothing else
+decides. What is left out is time: a target that fetches counts as caught up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    Blocked,
+    Circumstances,
+    HandOver,
+    Reached,
+    RemoveVoter,
+    Step,
+    assignment_of,
+    next_step,
+)
+from kvorum.metadata.cluster_image import ControllerRegistration
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.wire.uuid_text import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step, and the quorum after it: its voters, and how many of them do not fetch."""
+
+    step: Step
+    voter_count: int
+    silent_count: int
+
+    @property
+    def tolerated_failures(self) -> int:
+        """How many of the voters that fetch may fail before there is no majority."""
+        return self.voter_count - self.silent_count - (self.voter_count // 2 + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps in their order; `blocked` is why the targets are not reached, None if they are."""
+
+    steps: tuple[PlannedStep, ...]
+    blocked: Blocked | None
+
+
+def assumed_circumstances(quorum: QuorumDescription, *, fetch_timeout_ms: float) -> Circumstances:
+    """Return circumstances for a plan: every replica is registered, and has caught up.
+
+    The leader has checked the registrations when it accepted the targets; where a controller
+    listens makes no difference to a plan.
+    """
+    replicas = (*quorum.voters, *quorum.observers)
+    return Circumstances(
+        controllers={state.key.id: _stand_in(state.key.id) for state in replicas},
+        fetch_timeout_ms=fetch_timeout_ms,
+        has_caught_up=lambda _: True,
+        progress_text=lambda _: "",
+    )
+
+
+def _stand_in(node_id: int) -> ControllerRegistration:
+    return ControllerRegistration(
+        id=node_id,
+        incarnation_id=ZERO_UUID,
+        is_zk_migration_ready=False,
+        listeners=(),
+        supported_features=Map(),
+    )
+
+
+def planned_steps(
+    targets: TargetVoters, quorum: QuorumDescription, circumstances: Circumstances
+) -> Plan:
+    """Return every step until the targets are reached, or until nothing can be done."""
+    steps: list[PlannedStep] = []
+    seen: set[tuple[int, frozenset[VoterKey]]] = set()
+    while True:
+        step = next_step(targets, quorum, circumstances)
+        if isinstance(step, Reached):
+            return Plan(tuple(steps), None)
+        if isinstance(step, Blocked):
+            return Plan(tuple(steps), step)
+        quorum = _after(step, targets, quorum, circumstances)
+        steps.append(_planned(step, quorum, circumstances))
+        state = quorum.leader_id, frozenset(one.key for one in quorum.voters)
+        if state in seen:
+            raise AssertionError(f"the steps go round in a circle: {step}")
+        seen.add(state)
+
+
+def _planned(step: Step, quorum: QuorumDescription, circumstances: Circumstances) -> PlannedStep:
+    silent = [one for one in quorum.voters if not _is_fetching(one, quorum, circumstances)]
+    return PlannedStep(step=step, voter_count=len(quorum.voters), silent_count=len(silent))
+
+
+def _is_fetching(
+    state: ReplicaState, quorum: QuorumDescription, circumstances: Circumstances
+) -> bool:
+    is_leader = state.key.id == quorum.leader_id
+    return is_leader or state.fetches(within_ms=circumstances.fetch_timeout_ms)
+
+
+def _after(
+    step: AddVoter | RemoveVoter | HandOver,
+    targets: TargetVoters,
+    quorum: QuorumDescription,
+    circumstances: Circumstances,
+) -> QuorumDescription:
+    """Return the quorum as it is after a step."""
+    match step:
+        case AddVoter():
+            return _moved(step.key, quorum, is_voter=True)
+        case RemoveVoter():
+            return _moved(step.key, quorum, is_voter=False)
+        case HandOver():
+            return replace(quorum, leader_id=_successor(targets, quorum, circumstances))
+
+
+def _moved(key: VoterKey, quorum: QuorumDescription, *, is_voter: bool) -> QuorumDescription:
+    """Return the quorum with a replica among the voters, or among the observers."""
+    replicas = (*quorum.voters, *quorum.observers)
+    moved = tuple(state for state in replicas if state.key == key)
+    voters = tuple(state for state in quorum.voters if state.key != key)
+    observers = tuple(state for state in quorum.observers if state.key != key)
+    if is_voter:
+        return replace(quorum, voters=voters + moved, observers=observers)
+    return replace(quorum, voters=voters, observers=observers + moved)
+
+
+def _successor(
+    targets: TargetVoters, quorum: QuorumDescription, circumstances: Circumstances
+) -> int:
+    """Return who probably leads next: the voter that stays with the longest log."""
+    staying = set(assignment_of(targets, quorum).retained)
+    states = [
+        one
+        for one in quorum.voters
+        if one.key in staying and _is_fetching(one, quorum, circumstances)
+    ]
+    return max(states, key=lambda one: (one.log_end_offset or 0, -one.key.id)).key.id

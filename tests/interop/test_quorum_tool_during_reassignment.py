@@ -1,0 +1,93 @@
+"""kafka-metadata-quorum describes a quorum of ours that is being reassigned (KIP-642).
+
+The response of DescribeQuorum has a tagged field then that Kafka's schema does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.kvorum_node import listens
+from tests.interop.quorum_tools import run_ours, run_real, without_progress
+from tests.interop.test_quorum_by_kafka_tool import write_settings_with_a_broker
+from tests.process.quorum.reassigning import alter
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.quorum_reassignment_tag import reassignment_in
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+STATUS = ("describe", "--status")
+REPLICATION = ("describe", "--replication")
+
+
+def registered_controllers(address: str) -> set[int]:
+    with RawClient(address) as client:
+        response = client.ask(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse, 1)
+    return {one.broker_id for one in response.brokers}
+
+
+@pytest.fixture(name="addresses", scope="module")
+def a_blocked_reassignment(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Options for the broker and the controller of a quorum whose target is stopped."""
+    folder: Path = tmp_path_factory.mktemp("blocked")
+    with ControllerQuorum("kvorum", folder, count=2, java=java, tools=kafka_tools) as quorum:
+        broker = write_settings_with_a_broker(quorum)
+        quorum.form([1])
+        quorum.start()
+        quorum.settled(quorum.keys(1), quorum.keys(2))
+        controller = quorum.controllers[1].address
+        wait_for(lambda: 2 in registered_controllers(controller) or None, lambda: "2 is registered")
+        quorum.controllers[2].stop()
+        assert alter(controller, (1, 2))[0] == ErrorCode.NONE
+
+        def is_blocked() -> bool | None:
+            found = quorum.described()
+            told = None if found is None else reassignment_in(found)
+            return True if told is not None and "2" in told.block_text else None
+
+        wait_for(is_blocked, lambda: "the reassignment waits for 2")
+        wait_for(lambda: listens(broker) or None, lambda: "the broker listens")
+        yield ("--bootstrap-server", broker), ("--bootstrap-controller", controller)
+
+
+def lines(result: ToolResult) -> list[str]:
+    assert result.exit_code == 0, result.stderr
+    return without_progress(result).stdout.splitlines()
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["broker", "controller"])
+def test_the_status_is_what_kafkas_tool_tells_with_the_targets_below(
+    addresses: tuple[tuple[str, str], ...], index: int, kafka_tools: ToolRunner
+) -> None:
+    arguments = (*addresses[index], *STATUS)
+    ours, theirs = lines(run_ours(arguments)), lines(run_real(arguments, kafka_tools))
+    assert ours[: len(theirs)] == theirs
+    assert [line.partition(":")[0] for line in ours[len(theirs) :]] == [
+        "TargetVoters",
+        "ReassignmentWaitsFor",
+    ]
+    assert '"id": 2' in ours[len(theirs)]
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["broker", "controller"])
+def test_the_table_is_what_kafkas_tool_tells_but_for_the_target(
+    addresses: tuple[tuple[str, str], ...], index: int, kafka_tools: ToolRunner
+) -> None:
+    arguments = (*addresses[index], *REPLICATION)
+    ours, theirs = lines(run_ours(arguments)), lines(run_real(arguments, kafka_tools))
+    assert theirs[1].split()[2] == "Leader"
+    # A stopped observer is listed for a while, and then only by us.
+    mine, real = [line.split() for line in ours], [line.split() for line in theirs]
+    assert [row for row in mine if "Target" not in row] == [
+        row for row in real if "Observer" not in row
+    ]
+    assert [row[0] for row in mine if "Target" in row] == ["2"]

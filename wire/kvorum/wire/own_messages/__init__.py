@@ -1,0 +1,1 @@
+"""Messages that are kvorum's own, not Kafka's."""
