@@ -100,12 +100,13 @@ Step: TypeAlias = AddVoter | RemoveVoter | HandOver | Reached | Blocked
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The present voters and the targets, sorted into what comes and goes.
+    """The present voters and the targets, sorted into what stays, comes and goes.
 
     `unknown` are targets to come of which no replica is known, or more than one. `unclear` are
     targets that may be voters already: a voter has that id, and so has another replica.
     """
 
+    retained: tuple[VoterKey, ...]
     new: tuple[VoterKey, ...]
     leaving: tuple[VoterKey, ...]
     unknown: tuple[Blocked, ...]
@@ -142,6 +143,7 @@ def assignment_of(targets: TargetVoters, quorum: QuorumDescription) -> Assignmen
     # A voter whose id is wanted without its directory stays until it is clear which one is meant.
     unclear_ids = {key.id for key in voters} & set(unknown)
     return Assignment(
+        retained=tuple(key for key in voters if key in wanted),
         new=tuple(key for key in wanted if key not in voters),
         leaving=tuple(key for key in voters if key not in wanted and key.id not in unclear_ids),
         unknown=tuple(text for node_id, text in unknown.items() if node_id not in unclear_ids),
