@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Callable
 
-from benchmarks import codec, cold_start, controller, failover, node_start, quorum_idle, soak
+from benchmarks import (
+    codec,
+    cold_start,
+    controller,
+    failover,
+    node_start,
+    quorum_idle,
+    reassignment,
+    soak,
+)
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = ("codec", "node", "failover", "cold-start", "quorum", "controller", "soak")
+PARTS = (
+    "codec",
+    "node",
+    "failover",
+    "cold-start",
+    "reassignment",
+    "quorum",
+    "controller",
+    "soak",
+)
 
 
 def main() -> None:
@@ -38,24 +57,22 @@ def main() -> None:
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
         return
-    rows: list[Row] = []
-    if arguments.part in (None, "codec"):
-        rows += codec.message_rows() + codec.batch_rows()
-    if arguments.part in (None, "node"):
-        rows += node_start.rows()
-    if arguments.part in (None, "failover"):
-        rows += failover.rows()
-    if arguments.part in (None, "cold-start"):
-        rows += cold_start.rows()
-    if arguments.part in (None, "quorum"):
-        rows += quorum_idle.rows()
-    if arguments.part in (None, "controller"):
-        rows += controller.rows(
+    measured: dict[str, Callable[[], list[Row]]] = {
+        "codec": lambda: codec.message_rows() + codec.batch_rows(),
+        "node": node_start.rows,
+        "failover": failover.rows,
+        "cold-start": cold_start.rows,
+        "reassignment": reassignment.rows,
+        "quorum": quorum_idle.rows,
+        "controller": lambda: controller.rows(
             [int(size) for size in arguments.partitions.split(",") if size],
             brokers=arguments.brokers,
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
-        )
+        ),
+    }
+    parts = measured if arguments.part is None else (arguments.part,)
+    rows = [row for part in parts for row in measured[part]()]
     if arguments.json:
         print(as_json(rows))
         return

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,7 +50,10 @@ def kafka(*, heap_gib: int = 1) -> Program:
 
 
 class QuorumProcesses:
-    """A quorum of controllers; the context formats and starts them, and kills them at its end."""
+    """A quorum of controllers; the context formats and starts them, and kills them at its end.
+
+    Controllers that are not in `voter_ids` observe at first; by default all are voters.
+    """
 
     def __init__(
         self,
@@ -58,10 +61,12 @@ class QuorumProcesses:
         folder: Path,
         *,
         count: int = 3,
+        voter_ids: Collection[int] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.program = program
         self.ports = dict(enumerate(lasting_ports(count), start=1))
+        self._voter_ids = frozenset(self.ports if voter_ids is None else voter_ids)
         self._folder = folder
         self._settings = dict(settings or {})
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -127,6 +132,10 @@ class QuorumProcesses:
         """Return the folder of a node's log and snapshots."""
         return self._folder / f"data-{node_id}" / "__cluster_metadata-0"
 
+    def properties_of(self, node_id: int) -> Path:
+        """Return the server.properties of a node."""
+        return self._file(node_id)
+
     def output_of(self, node_id: int) -> Path:
         """Return the file that contains a node's output."""
         return self._folder / f"node-{node_id}.txt"
@@ -156,8 +165,12 @@ class QuorumProcesses:
         voters = ",".join(
             f"{each}@{HOST}:{port}:{uuid_to_text(bytes([each]) * 16)}"
             for each, port in self.ports.items()
+            if each in self._voter_ids
         )
-        words = ["-t", CLUSTER_ID, "--initial-controllers", voters, "-c", str(file)]
+        start = ["--initial-controllers", voters]
+        if node_id not in self._voter_ids:
+            start = ["--no-initial-controllers"]
+        words = ["-t", CLUSTER_ID, *start, "-c", str(file)]
         command = [*self.program.format_command, *words]
         subprocess.run(command, check=True, capture_output=True, cwd=self._folder)
 

@@ -57,7 +57,7 @@ def voters_are(cluster: Cluster, *node_ids: int) -> Callable[[], bool | None]:
         if leader_id is None:
             return None
         raft = cluster.node(leader_id).shared_server.raft
-        return True if raft.voter_ids() == {*node_ids} else None
+        return True if raft.voter_ids() == frozenset(node_ids) else None
 
     return find
 
