@@ -1,9 +1,9 @@
 """How long writes pause while three voters are replaced by three others, ours beside real Kafka.
 
 Six controllers run, of which three are voters. A client creates topics one after the other, and the
-longest time between two acknowledgements counts. Ours is told the target voters (KIP-642). Real
-Kafka is taken there by its own tool, as an operator would do it: three voters are added, then the
-three former ones are removed, the leader last. Settings are the default ones.
+longest time between two acknowledgements counts. Ours gets the target voters (KIP-642). Real Kafka
+is taken there by its own tool, as an operator would do it: three voters are added, then the three
+former ones are removed, the leader last. Settings are the default ones.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def wait_for_voters(
 
 
 def by_wish(quorum: QuorumProcesses, client: ControllerClient, voters: Sequence[int]) -> None:
-    """Tell the active controller which voters are wanted."""
+    """Send the active controller the voters that are wanted."""
     deadline = time.perf_counter() + PATIENCE_SECONDS
     while time.perf_counter() < deadline:
         found = leader_of(quorum, client)
