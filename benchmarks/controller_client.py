@@ -73,10 +73,11 @@ class ControllerClient:
         deadline = time.perf_counter() + PATIENCE_SECONDS
         for address in itertools.cycle(addresses):
             code = self._try_topic(address, name)
-            # An earlier request without a response may have created the topic.
+            # An earlier request may have created the topic: one without a response, or one that a
+            # leader refused because it resigned meanwhile.
             if code == ErrorCode.NONE or (is_retry and code == ErrorCode.TOPIC_ALREADY_EXISTS):
                 return time.perf_counter()
-            is_retry = is_retry or code is None
+            is_retry = is_retry or code in {None, ErrorCode.NOT_CONTROLLER}
             if time.perf_counter() > deadline:
                 raise NobodyAnswersError(f"the last response had the code {code}")
             time.sleep(RETRY_SECONDS)

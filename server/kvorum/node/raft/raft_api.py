@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import Permission
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.primitives import Message
+
+if TYPE_CHECKING:
+    from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 
 Request_co = TypeVar("Request_co", bound=Message, covariant=True)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kvorum.controller.quorum_description import ReplicaState
-from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
@@ -29,6 +28,9 @@ from kvorum.wire.own_messages.quorum_reassignment import (
 from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID
+
+if TYPE_CHECKING:
+    from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
 
 _NODES_VERSION = 2
 _UNKNOWN = -1
