@@ -5,23 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.wire.uuid_text import uuid_to_text
+from kvorum.metadata.voter_key import VoterKey
 
-
-@dataclass(frozen=True, slots=True)
-class VoterKey:
-    """A replica of the metadata log: a node's id, and the directory that holds the log.
-
-    The directory is None at kraft.version 0, and for a replica that did not name it.
-    """
-
-    id: int
-    directory_id: bytes | None = None
-
-    def __str__(self) -> str:
-        if self.directory_id is None:
-            return str(self.id)
-        return f"{self.id}:{uuid_to_text(self.directory_id)}"
+RECONFIGURABLE_KRAFT_VERSION: Final = 1
+"""The lowest kraft.version at which the voters are in the log and can change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +41,11 @@ class QuorumDescription:
     log_end_offset: int
     voters: tuple[ReplicaState, ...]
     observers: tuple[ReplicaState, ...]
+
+    @property
+    def has_static_voters(self) -> bool:
+        """Whether the voters cannot change, because they are not in the log."""
+        return self.kraft_version < RECONFIGURABLE_KRAFT_VERSION
 
     def replicas_of(self, node_id: int) -> tuple[ReplicaState, ...]:
         """Return every replica that claims a node's id, voters first."""

@@ -73,6 +73,20 @@ class AclsImage:
         return of_pattern is not None and entry in of_pattern.get(entry.principal, ())
 
 
+def acl_record(entry_id: bytes, entry: AccessControlEntry) -> AccessControlEntryRecord:
+    """Return the record that holds an entry under an id."""
+    return AccessControlEntryRecord(
+        id=entry_id,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+
 def _add(image: AclsImage, entry_id: bytes, entry: AccessControlEntry) -> AclsImage:
     pattern = _pattern_of(entry)
     of_pattern = image.patterns.get(pattern)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvorum.metadata import directory_ids
-from kvorum.metadata.acls_image import AclsImage
+from kvorum.metadata.acls_image import AclsImage, acl_record
 from kvorum.metadata.client_quotas_image import ClientQuotasImage
 from kvorum.metadata.cluster_image import (
     BrokerRegistration,
@@ -24,7 +24,6 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.scram_image import ScramImage
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
@@ -203,20 +202,7 @@ def _client_quotas(image: ClientQuotasImage) -> Iterator[RecordAndVersion]:
 
 def _acls(image: AclsImage) -> Iterator[RecordAndVersion]:
     for entry_id in sorted(image.entries):
-        entry = image.entries[entry_id]
-        yield (
-            AccessControlEntryRecord(
-                id=entry_id,
-                resource_type=entry.resource_type,
-                resource_name=entry.resource_name,
-                pattern_type=entry.pattern_type,
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission_type,
-            ),
-            0,
-        )
+        yield acl_record(entry_id, image.entries[entry_id]), 0
 
 
 def _scram(image: ScramImage, version: MetadataVersion) -> Iterator[RecordAndVersion]:

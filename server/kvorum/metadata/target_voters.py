@@ -8,12 +8,12 @@ controllers and brokers replay it, write it into their snapshots, and do not act
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kvorum.metadata.directory_ids import is_reserved
 from kvorum.metadata.image import MetadataImage
-from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
+from kvorum.metadata.voter_key import VoterKey
+from kvorum.wire.uuid_text import uuid_from_text
 
 TARGET_VOTERS: Final = "kvorum.quorum.target.voters"
 INT32_MAX: Final = 2**31 - 1
@@ -23,20 +23,8 @@ QUOTED_MAX: Final = 50
 """How much of a bad value is quoted: a message that repeats all of it may not fit a response."""
 
 
-@dataclass(frozen=True, slots=True)
-class TargetVoter:
-    """A wanted voter: a node's id, and its directory where the wish names one."""
-
-    id: int
-    directory_id: bytes | None = None
-
-    def __str__(self) -> str:
-        if self.directory_id is None:
-            return str(self.id)
-        return f"{self.id}:{uuid_to_text(self.directory_id)}"
-
-
-TargetVoters: TypeAlias = tuple[TargetVoter, ...]
+TargetVoters: TypeAlias = tuple[VoterKey, ...]
+"""The wanted voters by id; one without a directory is any replica of its node."""
 
 
 class InvalidTargetVotersError(ValueError):
@@ -50,7 +38,7 @@ def parse_target_voters(text: str) -> TargetVoters:
     return checked_target_voters(_parse_one(part.strip()) for part in text.split(","))
 
 
-def checked_target_voters(targets: Iterable[TargetVoter]) -> TargetVoters:
+def checked_target_voters(targets: Iterable[VoterKey]) -> TargetVoters:
     """Return `targets` in the order of their ids; raise `InvalidTargetVotersError`."""
     found = tuple(targets)
     if not found:
@@ -65,7 +53,7 @@ def checked_target_voters(targets: Iterable[TargetVoter]) -> TargetVoters:
     return tuple(sorted(found, key=lambda target: target.id))
 
 
-def target_voters_text(targets: Iterable[TargetVoter]) -> str:
+def target_voters_text(targets: Iterable[VoterKey]) -> str:
     """Return the value that `parse_target_voters` reads as `targets`."""
     return ",".join(map(str, targets))
 
@@ -78,14 +66,25 @@ def recorded_target_voters(image: MetadataImage) -> str | None:
     return image.configs.of_cluster().get(TARGET_VOTERS)
 
 
-def _parse_one(text: str) -> TargetVoter:
+def readable_target_voters(image: MetadataImage) -> TargetVoters | None:
+    """Return the wanted voters, None while there are none, or where they cannot be read."""
+    text = recorded_target_voters(image)
+    if text is None:
+        return None
+    try:
+        return parse_target_voters(text)
+    except InvalidTargetVotersError:
+        return None
+
+
+def _parse_one(text: str) -> VoterKey:
     id_text, separator, directory_text = text.partition(":")
     if not (id_text.isascii() and id_text.isdecimal() and len(id_text) <= ID_DIGITS_MAX):
         raise InvalidTargetVotersError(
             f"'{_quoted(text)}' is no target voter: expected the id of a node, or id:directory."
         )
     if not separator:
-        return TargetVoter(int(id_text))
+        return VoterKey(int(id_text))
     try:
         directory_id = uuid_from_text(directory_text)
     except ValueError as error:
@@ -96,7 +95,7 @@ def _parse_one(text: str) -> TargetVoter:
         raise InvalidTargetVotersError(
             f"'{directory_text}' is reserved and names no directory of node {id_text}."
         )
-    return TargetVoter(int(id_text), directory_id)
+    return VoterKey(int(id_text), directory_id)
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,8 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+CLUSTER_METADATA_PARTITION: Final = 0
+"""The only partition of the metadata log's topic."""
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )

@@ -21,7 +21,6 @@ from tests.properties.quorum.world import (
     subsets,
 )
 
-from kvorum.controller.quorum_description import VoterKey
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -31,13 +30,14 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
-from kvorum.metadata.target_voters import TargetVoter, TargetVoters
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 FIVE = range(1, 6)
 
 
 def named(*keys: VoterKey) -> TargetVoters:
-    return tuple(TargetVoter(key.id, key.directory_id) for key in sorted(keys, key=lambda k: k.id))
+    return tuple(VoterKey(key.id, key.directory_id) for key in sorted(keys, key=lambda k: k.id))
 
 
 def with_lost_disks(voter_ids: frozenset[int], lost: frozenset[int], leader_id: int) -> World:
@@ -124,7 +124,7 @@ def test_the_old_directory_stays_until_the_new_one_can_follow(
 
 def test_a_target_that_is_down_does_not_hold_up_a_replacement() -> None:
     world = World(frozenset(map(old, (1, 2, 3))), old(1), observers=frozenset({new(3)}))
-    step = world.step_to((*named(old(1), old(2), new(3)), TargetVoter(4)))
+    step = world.step_to((*named(old(1), old(2), new(3)), VoterKey(4)))
     assert step == RemoveVoter(old(3))
 
 
@@ -147,7 +147,7 @@ def test_a_voter_that_stays_with_another_directory_goes_after_those_that_leave()
 def unclear(*targets: int) -> tuple[World, Step]:
     """Return a world in which 3 has two directories, and the step to `targets` named by ids."""
     world = with_lost_disks(frozenset({1, 2, 3}), frozenset({3}), leader_id=1)
-    return world, world.step_to(tuple(map(TargetVoter, targets)))
+    return world, world.step_to(tuple(map(VoterKey, targets)))
 
 
 def test_two_directories_of_a_voter_are_waited_for_when_nothing_else_is_left() -> None:
@@ -165,16 +165,16 @@ def test_what_is_right_for_either_directory_is_done_meanwhile() -> None:
     assert step.key == old(4)
     world, _ = unclear()
     (world,) = world.after(AddVoter(old(4), registration(4)))
-    assert world.step_to(tuple(map(TargetVoter, (1, 2, 3)))) == RemoveVoter(old(4))
+    assert world.step_to(tuple(map(VoterKey, (1, 2, 3)))) == RemoveVoter(old(4))
     for meant in (old(3), new(3)):
         assert isinstance(world.step_to(named(old(1), old(2), meant)), RemoveVoter)
 
 
 def test_two_directories_of_a_new_node_are_waited_for() -> None:
     world = World(frozenset(map(old, (1, 2, 3))), old(1), observers=frozenset({old(4), new(4)}))
-    step = world.step_to(tuple(map(TargetVoter, (1, 2, 3, 4))))
+    step = world.step_to(tuple(map(VoterKey, (1, 2, 3, 4))))
     assert isinstance(step, Blocked)
     assert step.reason is BlockReason.TARGET_AMBIGUOUS
-    step = world.step_to((*map(TargetVoter, (1, 2, 3)), TargetVoter(4, NEW_DISK)))
+    step = world.step_to((*map(VoterKey, (1, 2, 3)), VoterKey(4, NEW_DISK)))
     assert isinstance(step, AddVoter)
     assert step.key.directory_id == NEW_DISK != OLD_DISK

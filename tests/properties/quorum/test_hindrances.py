@@ -26,7 +26,6 @@ from typing import NamedTuple
 import pytest
 from tests.properties.quorum.world import World, by_ids, difference, old, steps_left, subsets
 
-from kvorum.controller.quorum_description import VoterKey
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -37,6 +36,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Step,
 )
 from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 
 class Target(Enum):

@@ -26,7 +26,6 @@ from tests.properties.quorum.world import (
     subsets,
 )
 
-from kvorum.controller.quorum_description import VoterKey
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     HandOver,
@@ -34,6 +33,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
+from kvorum.metadata.voter_key import VoterKey
 
 NODES = frozenset(old(node_id) for node_id in range(1, 8))
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from immutables import Map
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Circumstances,
@@ -20,7 +20,8 @@ from kvorum.controller.quorum_reassignment.next_step import (
     next_step,
 )
 from kvorum.metadata.cluster_image import ControllerRegistration
-from kvorum.metadata.target_voters import TargetVoter, TargetVoters
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 FETCH_TIMEOUT_MS = 2_000
 RECENT_MS, LONG_AGO_MS = FETCH_TIMEOUT_MS - 1, FETCH_TIMEOUT_MS
@@ -153,7 +154,7 @@ def steps_left(world: World, wanted: frozenset[VoterKey]) -> int:
 
 def by_ids(keys: Iterable[VoterKey]) -> TargetVoters:
     """Return targets as AlterPartitionReassignments names them: without their directories."""
-    return tuple(TargetVoter(node_id) for node_id in sorted(key.id for key in keys))
+    return tuple(VoterKey(node_id) for node_id in sorted(key.id for key in keys))
 
 
 def subsets(items: Iterable[T], *, least: int = 0) -> Iterator[frozenset[T]]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.catch_up import CatchUp
+from kvorum.metadata.voter_key import VoterKey
 
 TIMEOUT_MS = 1_000
 TARGET, OTHER = VoterKey(4, bytes([0xA0]) * 16), VoterKey(5, bytes([0xA0]) * 16)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
     AlterConfigsRequest,

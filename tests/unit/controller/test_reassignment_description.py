@@ -1,11 +1,12 @@
 """What clients and metrics are told of a reassignment of the quorum."""
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
     describe_reassignment,
 )
 from kvorum.controller.quorum_reassignment.next_step import Blocked, BlockReason
+from kvorum.metadata.voter_key import VoterKey
 
 LAGGING = Blocked(BlockReason.TARGET_LAGGING, "target 3 is behind")
 

@@ -7,14 +7,14 @@ from collections.abc import Collection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
 from kvorum.controller.quorum_reassignment.plan import (
     Plan,
     assumed_circumstances,
     planned_steps,
 )
-from kvorum.metadata.target_voters import TargetVoter
+from kvorum.metadata.voter_key import VoterKey
 
 FETCH_TIMEOUT_MS = 2000
 
@@ -43,7 +43,7 @@ def quorum(
 
 def planned(found: QuorumDescription, *targets: int | VoterKey) -> Plan:
     wanted = tuple(
-        TargetVoter(one) if isinstance(one, int) else TargetVoter(one.id, one.directory_id)
+        VoterKey(one) if isinstance(one, int) else VoterKey(one.id, one.directory_id)
         for one in targets
     )
     return planned_steps(

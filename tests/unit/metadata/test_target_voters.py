@@ -10,11 +10,11 @@ from kvorum.metadata.directory_ids import RESERVED_BELOW, is_reserved
 from kvorum.metadata.target_voters import (
     INT32_MAX,
     InvalidTargetVotersError,
-    TargetVoter,
     checked_target_voters,
     parse_target_voters,
     target_voters_text,
 )
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.uuid_text import uuid_to_text
 
 DIRECTORY = bytes(range(16))
@@ -25,17 +25,17 @@ NO_TARGET = "' is no target voter: expected the id of a node, or id:directory."
 @pytest.mark.parametrize(
     ("text", "targets"),
     [
-        ("4", [TargetVoter(4)]),
-        ("6,4,5", [TargetVoter(4), TargetVoter(5), TargetVoter(6)]),
-        (" 4 ,\t5\n", [TargetVoter(4), TargetVoter(5)]),
-        ("0,2147483647", [TargetVoter(0), TargetVoter(INT32_MAX)]),
-        ("007", [TargetVoter(7)]),
-        (f"4:{DIRECTORY_TEXT},5", [TargetVoter(4, DIRECTORY), TargetVoter(5)]),
-        (f"4:{DIRECTORY_TEXT}==", [TargetVoter(4, DIRECTORY)]),
+        ("4", [VoterKey(4)]),
+        ("6,4,5", [VoterKey(4), VoterKey(5), VoterKey(6)]),
+        (" 4 ,\t5\n", [VoterKey(4), VoterKey(5)]),
+        ("0,2147483647", [VoterKey(0), VoterKey(INT32_MAX)]),
+        ("007", [VoterKey(7)]),
+        (f"4:{DIRECTORY_TEXT},5", [VoterKey(4, DIRECTORY), VoterKey(5)]),
+        (f"4:{DIRECTORY_TEXT}==", [VoterKey(4, DIRECTORY)]),
     ],
 )
 def test_target_voters_are_read_in_the_order_of_their_ids(
-    text: str, targets: list[TargetVoter]
+    text: str, targets: list[VoterKey]
 ) -> None:
     assert parse_target_voters(text) == tuple(targets)
 
@@ -87,7 +87,7 @@ def test_a_long_value_is_refused_and_not_repeated_whole(text: str) -> None:
 @pytest.mark.parametrize("node_id", [-1, INT32_MAX + 1])
 def test_an_id_beyond_those_of_nodes_is_refused(node_id: int) -> None:
     with pytest.raises(InvalidTargetVotersError, match=f"{node_id} is not the id of a node."):
-        checked_target_voters([TargetVoter(node_id)])
+        checked_target_voters([VoterKey(node_id)])
 
 
 def directories() -> st.SearchStrategy[bytes]:
@@ -99,7 +99,7 @@ def directories() -> st.SearchStrategy[bytes]:
 
 TARGETS = st.lists(
     st.builds(
-        TargetVoter,
+        VoterKey,
         st.integers(0, INT32_MAX) | st.integers(0, 9),
         st.none() | directories(),
     ),
@@ -110,7 +110,7 @@ TARGETS = st.lists(
 
 
 @given(TARGETS)
-def test_what_is_written_is_read_again(targets: list[TargetVoter]) -> None:
+def test_what_is_written_is_read_again(targets: list[VoterKey]) -> None:
     checked = checked_target_voters(targets)
     text = target_voters_text(checked)
     assert parse_target_voters(text) == checked
@@ -128,4 +128,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_a_directory_is_written_as_kafka_writes_it() -> None:
-    assert str(TargetVoter(4, DIRECTORY)) == f"4:{uuid_to_text(DIRECTORY)}" == f"4:{DIRECTORY_TEXT}"
+    assert str(VoterKey(4, DIRECTORY)) == f"4:{uuid_to_text(DIRECTORY)}" == f"4:{DIRECTORY_TEXT}"

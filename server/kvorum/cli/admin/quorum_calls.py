@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
 from kvorum.cli.admin.node_finder import CONTROLLER_ENDPOINT
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -26,7 +27,6 @@ from kvorum.wire.messages.describe_quorum import (
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
-_TOPIC = "__cluster_metadata"
 _BROKER_ENDPOINT = 1
 
 
@@ -107,7 +107,9 @@ def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, Quo
         check_controller(_error_codes(response), asks_controllers=asks_controllers)
         return _quorum_info(response)
 
-    topic = DescribeQuorumRequestTopicData(_TOPIC, [DescribeQuorumRequestPartitionData()])
+    topic = DescribeQuorumRequestTopicData(
+        CLUSTER_METADATA_TOPIC, [DescribeQuorumRequestPartitionData()]
+    )
     return Call(
         name="describeMetadataQuorum",
         request=lambda _: DescribeQuorumRequest([topic]),
@@ -248,12 +250,16 @@ def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponseP
         problem = f"{begin} {len(response.topics)} topics when 1 was expected"
         raise failed("UnknownServerException", problem)
     topic = response.topics[0]
-    if topic.topic_name != _TOPIC:
-        problem = f"{begin} a topic with name {topic.topic_name} when {_TOPIC} was expected"
+    if topic.topic_name != CLUSTER_METADATA_TOPIC:
+        problem = (
+            f"{begin} a topic with name {topic.topic_name} when {CLUSTER_METADATA_TOPIC} was "
+            "expected"
+        )
         raise failed("UnknownServerException", problem)
     if len(topic.partitions) != 1:
         problem = (
-            f"{begin} a topic {_TOPIC} with {len(topic.partitions)} partitions when 1 was expected"
+            f"{begin} a topic {CLUSTER_METADATA_TOPIC} with {len(topic.partitions)} partitions "
+            "when 1 was expected"
         )
         raise failed("UnknownServerException", problem)
     partition = topic.partitions[0]

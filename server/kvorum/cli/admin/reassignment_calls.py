@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
+from kvorum.controller.configs.changes import Operation
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
-from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,9 +30,6 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 
-_PARTITION = 0
-_SET = 0
-
 
 def reassign_call(
     replicas: Sequence[int] | None, *, asks_controllers: bool
@@ -40,7 +38,8 @@ def reassign_call(
 
     def request(timeout_ms: int) -> AlterPartitionReassignmentsRequest:
         partition = AlterPartitionReassignmentsRequestReassignablePartition(
-            partition_index=_PARTITION, replicas=None if replicas is None else list(replicas)
+            partition_index=CLUSTER_METADATA_PARTITION,
+            replicas=None if replicas is None else list(replicas),
         )
         topic = AlterPartitionReassignmentsRequestReassignableTopic(
             CLUSTER_METADATA_TOPIC, [partition]
@@ -71,7 +70,7 @@ def set_targets_call(
 
     def request(_: int) -> IncrementalAlterConfigsRequest:
         config = IncrementalAlterConfigsRequestAlterableConfig(
-            TARGET_VOTERS, config_operation=_SET, value=target_voters_text(targets)
+            TARGET_VOTERS, config_operation=Operation.SET, value=target_voters_text(targets)
         )
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
         return IncrementalAlterConfigsRequest([resource], validate_only=is_only_checked)
@@ -93,7 +92,7 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
 
     def request(timeout_ms: int) -> ListPartitionReassignmentsRequest:
         topic = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(
-            CLUSTER_METADATA_TOPIC, [_PARTITION]
+            CLUSTER_METADATA_TOPIC, [CLUSTER_METADATA_PARTITION]
         )
         return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
 

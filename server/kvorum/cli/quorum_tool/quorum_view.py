@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState
 from kvorum.controller import quorum_description as controller
-from kvorum.controller.quorum_description import QuorumDescription, VoterKey
-from kvorum.metadata.target_voters import TargetVoter, TargetVoters
+from kvorum.controller.quorum_description import QuorumDescription
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.uuid_text import ZERO_UUID
 
 
@@ -39,11 +40,10 @@ def key_of(replica: ReplicaState) -> VoterKey:
 
 def targets_of(replicas: Iterable[ReplicaState]) -> TargetVoters:
     """Return the target voters that a leader lists."""
-    keys = map(key_of, replicas)
-    return tuple(TargetVoter(key.id, key.directory_id) for key in keys)
+    return tuple(map(key_of, replicas))
 
 
-def keys_text(keys: Iterable[VoterKey | TargetVoter]) -> str:
+def keys_text(keys: Iterable[VoterKey]) -> str:
     """Return replicas as they are printed, "none" for none."""
     return ",".join(map(str, keys)) or "none"
 

@@ -9,8 +9,8 @@ from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.quorum_calls import QuorumInfo, describe_call
 from kvorum.cli.admin.reassignment_calls import is_wanted_call
 from kvorum.cli.quorum_tool.quorum_view import key_of, keys_text, targets_of
-from kvorum.controller.quorum_description import VoterKey
 from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 PAUSE_SECONDS = 0.5
 """Between two looks at the quorum: a client gets no notice of a change."""

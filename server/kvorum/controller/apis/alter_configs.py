@@ -71,12 +71,7 @@ def _filter(
     refused = refused_resources(request.resources, access)
 
     def complete(response: AlterConfigsResponse) -> None:
-        response.responses.extend(
-            AlterConfigsResponseAlterConfigsResourceResponse(
-                error.code, error.message, resource.resource_type, resource.resource_name
-            )
-            for resource, error in refused
-        )
+        response.responses.extend(_answer(resource, error) for resource, error in refused)
 
     left = AlterConfigsRequest(
         resources=resources_left(request.resources, refused), validate_only=request.validate_only
@@ -89,15 +84,7 @@ def _refuse(
 ) -> AlterConfigsResponse:
     """Refuse AlterConfigs."""
     return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResponseAlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
+        responses=[_answer(resource, error) for resource in request.resources]
     )
 
 

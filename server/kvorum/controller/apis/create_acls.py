@@ -16,7 +16,7 @@ from kvorum.metadata.acl_codes import (
     PermissionType,
     problem_with_codes,
 )
-from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.acls_image import AccessControlEntry, acl_record
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
@@ -112,16 +112,7 @@ def _record(
     entry_id = random_uuid(random)
     while entry_id in image.acls.entries:
         entry_id = random_uuid(random)
-    return AccessControlEntryRecord(
-        id=entry_id,
-        resource_type=entry.resource_type,
-        resource_name=entry.resource_name,
-        pattern_type=entry.pattern_type,
-        principal=entry.principal,
-        host=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
+    return acl_record(entry_id, entry)
 
 
 def _form_problem(request: CreateAclsRequest) -> str | None:

@@ -126,12 +126,7 @@ def _filter(
         refused += [(logger, RequestError.with_default_message(code)) for logger in loggers]
 
     def complete(response: IncrementalAlterConfigsResponse) -> None:
-        response.responses.extend(
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                error.code, error.message, resource.resource_type, resource.resource_name
-            )
-            for resource, error in refused
-        )
+        response.responses.extend(_answer(resource, error) for resource, error in refused)
 
     left = IncrementalAlterConfigsRequest(
         resources=resources_left(request.resources, refused), validate_only=request.validate_only
@@ -144,15 +139,7 @@ def _refuse(
 ) -> IncrementalAlterConfigsResponse:
     """Refuse IncrementalAlterConfigs."""
     return IncrementalAlterConfigsResponse(
-        responses=[
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
+        responses=[_answer(resource, error) for resource in request.resources]
     )
 
 

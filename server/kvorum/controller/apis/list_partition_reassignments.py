@@ -6,16 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvorum.controller.api import ControllerApi
-from kvorum.controller.quorum_reassignment.wish import (
-    METADATA_PARTITION,
-    ongoing_quorum_reassignment,
-)
+from kvorum.controller.quorum_reassignment.wish import ongoing_quorum_reassignment
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_partition_reassignments import (
@@ -56,7 +53,8 @@ def _quorum(
     context: ControllerRequestContext,
 ) -> list[OngoingTopicReassignment]:
     if request.topics is not None and not any(
-        topic.name == CLUSTER_METADATA_TOPIC and METADATA_PARTITION in topic.partition_indexes
+        topic.name == CLUSTER_METADATA_TOPIC
+        and CLUSTER_METADATA_PARTITION in topic.partition_indexes
         for topic in request.topics
     ):
         return []
@@ -64,7 +62,7 @@ def _quorum(
     if found is None:
         return []
     partition = OngoingPartitionReassignment(
-        partition_index=METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         replicas=list(found.replicas),
         adding_replicas=list(found.adding),
         removing_replicas=list(found.removing),

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
+from kvorum.metadata.voter_key import VoterKey
 
 
 @dataclass(slots=True)

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import TypeAlias
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.metadata.cluster_image import ControllerRegistration
-from kvorum.metadata.target_voters import TargetVoter, TargetVoters
-
-RECONFIGURABLE_KRAFT_VERSION = 1
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 
 @unique
@@ -151,9 +150,9 @@ def assignment_of(targets: TargetVoters, quorum: QuorumDescription) -> Assignmen
     )
 
 
-def _resolve(target: TargetVoter, quorum: QuorumDescription) -> VoterKey | Blocked:
+def _resolve(target: VoterKey, quorum: QuorumDescription) -> VoterKey | Blocked:
     if target.directory_id is not None:
-        return VoterKey(target.id, target.directory_id)
+        return target
     keys = [state.key for state in quorum.replicas_of(target.id)]
     if len(keys) == 1:
         return keys[0]
@@ -172,7 +171,7 @@ def next_step(
     targets: TargetVoters, quorum: QuorumDescription, circumstances: Circumstances
 ) -> Step:
     """Return the step to take now; the caller takes it only while it leads."""
-    if quorum.kraft_version < RECONFIGURABLE_KRAFT_VERSION:
+    if quorum.has_static_voters:
         return Blocked(
             BlockReason.STATIC_VOTERS,
             f"the voters are static, because kraft.version is {quorum.kraft_version}",

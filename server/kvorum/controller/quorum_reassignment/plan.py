@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState, VoterKey
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -24,6 +24,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.metadata.cluster_image import ControllerRegistration
 from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.uuid_text import ZERO_UUID
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kvorum.controller.quorum_description import QuorumDescription
-from kvorum.controller.quorum_reassignment.next_step import RECONFIGURABLE_KRAFT_VERSION
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TargetVoter, TargetVoters
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voter_key import VoterKey
 
 
 class RefusedTargetError(Exception):
@@ -21,7 +21,7 @@ def check_targets(targets: TargetVoters, image: MetadataImage, quorum: QuorumDes
 
     A target that is down is accepted, because it may come back: the reassignment waits for it.
     """
-    if quorum.kraft_version < RECONFIGURABLE_KRAFT_VERSION:
+    if quorum.has_static_voters:
         raise StaticVotersError(
             f"The voters cannot be reassigned because kraft.version is {quorum.kraft_version}: "
             "upgrade it to 1 first."
@@ -30,7 +30,7 @@ def check_targets(targets: TargetVoters, image: MetadataImage, quorum: QuorumDes
         _check_target(target, image, quorum)
 
 
-def _check_target(target: TargetVoter, image: MetadataImage, quorum: QuorumDescription) -> None:
+def _check_target(target: VoterKey, image: MetadataImage, quorum: QuorumDescription) -> None:
     is_voter = any(state.key.id == target.id for state in quorum.voters)
     if not is_voter and target.id not in image.cluster.controllers:
         raise RefusedTargetError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
 from kvorum.controller.quorum_reassignment.target_checks import (
@@ -25,18 +24,15 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.target_voters import (
     TARGET_VOTERS,
     InvalidTargetVotersError,
-    TargetVoter,
-    TargetVoters,
     checked_target_voters,
-    parse_target_voters,
+    readable_target_voters,
     recorded_target_voters,
     target_voters_text,
 )
-from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
-
-METADATA_PARTITION: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +54,23 @@ def alter_target_voters(
 
     There are no records where the same is wanted already. Raises `RequestError`.
     """
-    if partition_index != METADATA_PARTITION:
+    if partition_index != CLUSTER_METADATA_PARTITION:
         raise RequestError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find partition {CLUSTER_METADATA_TOPIC}:{partition_index}.",
         )
-    recorded = recorded_target_voters(image)
     if replicas is None:
-        if recorded is None:
+        if recorded_target_voters(image) is None:
             raise RequestError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         return [_record(None)]
     try:
-        targets = checked_target_voters(map(TargetVoter, replicas))
+        targets = checked_target_voters(map(VoterKey, replicas))
         check_targets(targets, image, context.describe_quorum())
     except StaticVotersError as error:
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
     except (InvalidTargetVotersError, RefusedTargetError) as error:
         raise RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
-    if recorded is not None and targets == _readable(recorded):
+    if targets == readable_target_voters(image):
         return []
     return [_record(target_voters_text(targets))]
 
@@ -93,10 +88,7 @@ def ongoing_quorum_reassignment(
     As with other partitions, the replicas are the present ones and those that are being added. A
     target of which no replica is known is among them by its id.
     """
-    recorded = recorded_target_voters(image)
-    if recorded is None:
-        return None
-    targets = _readable(recorded)
+    targets = readable_target_voters(image)
     if targets is None:
         return None
     quorum = context.describe_quorum()
@@ -109,14 +101,6 @@ def ongoing_quorum_reassignment(
         adding=tuple(adding),
         removing=tuple(key.id for key in assignment.leaving),
     )
-
-
-def _readable(recorded: str) -> TargetVoters | None:
-    """Return the target voters that are recorded, None where the value cannot be read."""
-    try:
-        return parse_target_voters(recorded)
-    except InvalidTargetVotersError:
-        return None
 
 
 def _record(value: str | None) -> RecordAndVersion:

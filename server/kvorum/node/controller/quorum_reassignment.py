@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.controller.quorum_description import VoterKey
 from kvorum.controller.quorum_reassignment.catch_up import CatchUp
 from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
@@ -40,6 +39,7 @@ from kvorum.metadata.target_voters import (
     parse_target_voters,
     recorded_target_voters,
 )
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.events.log_event import LogEvent

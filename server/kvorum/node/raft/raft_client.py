@@ -12,13 +12,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from kvorum.controller.quorum_description import (
-    NOBODY,
-    QuorumDescription,
-    ReplicaState,
-    VoterKey,
-)
+from kvorum.controller.quorum_description import NOBODY, QuorumDescription, ReplicaState
 from kvorum.metadata.address import Address
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver

@@ -3,26 +3,20 @@
 A change that leads to the target voters is welcome. One that leads away from them would be undone
 by the next step, so it is refused, and the reassignment has to be cancelled or changed first. A
 controller that joins by itself (``controller.quorum.auto.join.enable``) is treated like a request
-by hand.
+by hand. No step is taken towards a value that cannot be read, so nothing has to be protected then.
 """
 
 from __future__ import annotations
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import (
-    InvalidTargetVotersError,
-    TargetVoter,
-    TargetVoters,
-    parse_target_voters,
-    recorded_target_voters,
-    target_voters_text,
-)
+from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.uuid_text import ZERO_UUID
 
 
 def refusal_of_adding(image: MetadataImage, node_id: int, directory_id: bytes) -> str | None:
     """Return why a replica may not become a voter now, None if it may."""
-    targets = _targets(image)
+    targets = readable_target_voters(image)
     if targets is None or _are_wanted(targets, node_id, directory_id):
         return None
     return (
@@ -33,24 +27,13 @@ def refusal_of_adding(image: MetadataImage, node_id: int, directory_id: bytes) -
 
 def refusal_of_removing(image: MetadataImage, node_id: int, directory_id: bytes) -> str | None:
     """Return why a voter may not be removed now, None if it may."""
-    targets = _targets(image)
+    targets = readable_target_voters(image)
     if targets is None or not _are_wanted(targets, node_id, directory_id):
         return None
     return (
         f"Voter {_key_text(node_id, directory_id)} is one of the target voters "
         f"{target_voters_text(targets)}, to which the quorum is being reassigned."
     )
-
-
-def _targets(image: MetadataImage) -> TargetVoters | None:
-    text = recorded_target_voters(image)
-    if text is None:
-        return None
-    try:
-        return parse_target_voters(text)
-    except InvalidTargetVotersError:
-        # No step is taken towards a value that cannot be read, so nothing has to be protected.
-        return None
 
 
 def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> bool:
@@ -61,4 +44,4 @@ def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> boo
 
 def _key_text(node_id: int, directory_id: bytes) -> str:
     known = None if directory_id == ZERO_UUID else directory_id
-    return str(TargetVoter(node_id, known))
+    return str(VoterKey(node_id, known))

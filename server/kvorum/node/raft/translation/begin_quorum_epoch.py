@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -43,13 +44,13 @@ def write_answer(
 ) -> BeginQuorumEpochResponse:
     """Return Kafka's form of a response of the core."""
     partition = BeginQuorumEpochResponsePartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
     )
     return BeginQuorumEpochResponse(
-        topics=[BeginQuorumEpochResponseTopicData(common.METADATA_TOPIC, [partition])],
+        topics=[BeginQuorumEpochResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
             BeginQuorumEpochResponseNodeEndpoint,
@@ -64,7 +65,7 @@ def write_request(
 ) -> BeginQuorumEpochRequest:
     """Return the request to send."""
     partition = BeginQuorumEpochRequestPartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         voter_directory_id=common.directory_id_of(request.voter),
         leader_id=request.leader_id,
         leader_epoch=request.epoch,
@@ -72,7 +73,7 @@ def write_request(
     return BeginQuorumEpochRequest(
         cluster_id=cluster_id,
         voter_id=common.id_of(request.voter),
-        topics=[BeginQuorumEpochRequestTopicData(common.METADATA_TOPIC, [partition])],
+        topics=[BeginQuorumEpochRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])],
         leader_endpoints=common.write_endpoints(
             request.endpoints, BeginQuorumEpochRequestLeaderEndpoint
         ),

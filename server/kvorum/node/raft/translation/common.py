@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.raft.basics import Endpoint, Endpoints, ReplicaKey, endpoint_named
 from kvorum.raft.messages import Error, KnownLeader, RequestFailed
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
-METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_PARTITION: Final = 0
 NO_NODE: Final = -1
 _PORT_MAX: Final = 65_535
 
@@ -38,10 +37,10 @@ class HasPartitions(Protocol[_Partition_co]):
 
 def only_partition(topics: Sequence[HasPartitions[_Partition_co]]) -> _Partition_co | None:
     """Return the metadata partition if `topics` contain it, and nothing else."""
-    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
+    if len(topics) != 1 or topics[0].topic_name != CLUSTER_METADATA_TOPIC:
         return None
     partitions = topics[0].partitions
-    if len(partitions) != 1 or partitions[0].partition_index != METADATA_PARTITION:
+    if len(partitions) != 1 or partitions[0].partition_index != CLUSTER_METADATA_PARTITION:
         return None
     return partitions[0]
 

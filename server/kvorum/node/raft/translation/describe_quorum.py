@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kvorum.controller.quorum_description import ReplicaState
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_default_message
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -77,7 +78,7 @@ def write_answer(
         return refusal(request, ErrorCode(answer.error))
     known = answer.high_watermark
     partition = DescribeQuorumResponsePartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
         high_watermark=_UNKNOWN if known is None else known,
@@ -85,7 +86,7 @@ def write_answer(
         observers=[_state(one, version=version, now_ms=now_ms) for one in answer.observers],
     )
     response = DescribeQuorumResponse(
-        topics=[DescribeQuorumResponseTopicData(common.METADATA_TOPIC, [partition])]
+        topics=[DescribeQuorumResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])]
     )
     if version >= _NODES_VERSION:
         response.nodes = [

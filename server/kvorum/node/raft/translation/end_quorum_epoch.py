@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -51,13 +52,13 @@ def write_answer(
 ) -> EndQuorumEpochResponse:
     """Return Kafka's form of a response of the core."""
     partition = EndQuorumEpochResponsePartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
     )
     return EndQuorumEpochResponse(
-        topics=[EndQuorumEpochResponseTopicData(common.METADATA_TOPIC, [partition])],
+        topics=[EndQuorumEpochResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
             EndQuorumEpochResponseNodeEndpoint,
@@ -72,7 +73,7 @@ def write_request(
 ) -> EndQuorumEpochRequest:
     """Return the request to send in `version`, which decides the form of the successors."""
     partition = EndQuorumEpochRequestPartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         leader_id=request.leader_id,
         leader_epoch=request.epoch,
     )
@@ -85,7 +86,7 @@ def write_request(
         ]
     return EndQuorumEpochRequest(
         cluster_id=cluster_id,
-        topics=[EndQuorumEpochRequestTopicData(common.METADATA_TOPIC, [partition])],
+        topics=[EndQuorumEpochRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])],
         leader_endpoints=common.write_endpoints(
             request.endpoints, EndQuorumEpochRequestLeaderEndpoint
         ),

@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -61,7 +62,7 @@ def _only_partition(request: FetchRequest) -> FetchRequestFetchPartition | None:
     if len(request.topics) != 1 or request.topics[0].topic_id != METADATA_TOPIC_ID:
         return None
     partitions = request.topics[0].partitions
-    if len(partitions) != 1 or partitions[0].partition != common.METADATA_PARTITION:
+    if len(partitions) != 1 or partitions[0].partition != CLUSTER_METADATA_PARTITION:
         return None
     return partitions[0]
 
@@ -72,7 +73,7 @@ def write_answer(
     """Return Kafka's form of a response of the core, with `records`."""
     known = answer.high_watermark
     partition = FetchResponsePartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         high_watermark=_UNKNOWN if known is None else known,
         log_start_offset=answer.log_start_offset,
@@ -90,7 +91,7 @@ def write_answer(
             end_offset=answer.snapshot_id.offset, epoch=answer.snapshot_id.epoch
         )
     topic = FetchResponseFetchableTopicResponse(
-        common.METADATA_TOPIC, METADATA_TOPIC_ID, [partition]
+        CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition]
     )
     return FetchResponse(
         responses=[topic],
@@ -108,7 +109,7 @@ def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) 
     replica = request.replica or ReplicaKey(common.NO_NODE)
     known = request.high_watermark
     partition = FetchRequestFetchPartition(
-        partition=common.METADATA_PARTITION,
+        partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=request.epoch,
         fetch_offset=request.position.offset,
         last_fetched_epoch=request.position.epoch,
@@ -124,7 +125,7 @@ def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) 
         replica_state=FetchRequestReplicaState(replica.id if has_state else common.NO_NODE),
         max_wait_ms=request.max_wait_ms,
         max_bytes=request.bytes_max,
-        topics=[FetchRequestFetchTopic(common.METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+        topics=[FetchRequestFetchTopic(CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
     )
 
 
@@ -133,7 +134,7 @@ def partition_of(response: FetchResponse) -> FetchResponsePartitionData | None:
     if len(response.responses) != 1 or response.responses[0].topic_id != METADATA_TOPIC_ID:
         return None
     partitions = response.responses[0].partitions
-    if len(partitions) != 1 or partitions[0].partition_index != common.METADATA_PARTITION:
+    if len(partitions) != 1 or partitions[0].partition_index != CLUSTER_METADATA_PARTITION:
         return None
     return partitions[0]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -37,7 +38,7 @@ def read_request(
         return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
     topic = request.topics[0]
     partition = topic.partitions[0]
-    if (topic.name, partition.partition) != (common.METADATA_TOPIC, common.METADATA_PARTITION):
+    if (topic.name, partition.partition) != (CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_PARTITION):
         return _unknown_partition(topic.name, partition.partition)
     snapshot_id = partition.snapshot_id
     return core.FetchSnapshotRequest(
@@ -61,7 +62,7 @@ def write_answer(
 ) -> FetchSnapshotResponse:
     """Return Kafka's form of a response of the core, with the bytes of `part`."""
     partition = FetchSnapshotResponsePartitionSnapshot(
-        index=common.METADATA_PARTITION,
+        index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         current_leader=FetchSnapshotResponseLeaderIdAndEpoch(
             common.leader_id_of(answer.leader), answer.leader.epoch
@@ -74,7 +75,7 @@ def write_answer(
         )
         partition.size = answer.size
         partition.position = answer.position
-    topic = FetchSnapshotResponseTopicSnapshot(common.METADATA_TOPIC, [partition])
+    topic = FetchSnapshotResponseTopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
     return FetchSnapshotResponse(
         topics=[topic],
         node_endpoints=common.node_endpoints(
@@ -90,7 +91,7 @@ def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> Fet
     """Return the request to send."""
     replica = request.replica or ReplicaKey(common.NO_NODE)
     partition = FetchSnapshotRequestPartitionSnapshot(
-        partition=common.METADATA_PARTITION,
+        partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=request.epoch,
         snapshot_id=FetchSnapshotRequestSnapshotId(
             request.snapshot_id.offset, request.snapshot_id.epoch
@@ -102,7 +103,7 @@ def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> Fet
         cluster_id=cluster_id,
         replica_id=replica.id,
         max_bytes=request.bytes_max,
-        topics=[FetchSnapshotRequestTopicSnapshot(common.METADATA_TOPIC, [partition])],
+        topics=[FetchSnapshotRequestTopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])],
     )
 
 
@@ -110,10 +111,10 @@ def partition_of(
     response: FetchSnapshotResponse,
 ) -> FetchSnapshotResponsePartitionSnapshot | None:
     """Return the metadata partition if a response contains it, and nothing else."""
-    if len(response.topics) != 1 or response.topics[0].name != common.METADATA_TOPIC:
+    if len(response.topics) != 1 or response.topics[0].name != CLUSTER_METADATA_TOPIC:
         return None
     partitions = response.topics[0].partitions
-    if len(partitions) != 1 or partitions[0].index != common.METADATA_PARTITION:
+    if len(partitions) != 1 or partitions[0].index != CLUSTER_METADATA_PARTITION:
         return None
     return partitions[0]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
@@ -43,14 +44,14 @@ def read_request(request: VoteRequest, *, cluster_id: str) -> core.VoteRequest |
 def write_answer(answer: core.VoteResponse, *, version: int, listener_name: str) -> VoteResponse:
     """Return Kafka's form of a response of the core."""
     partition = VoteResponsePartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
         vote_granted=answer.is_granted,
     )
     return VoteResponse(
-        topics=[VoteResponseTopicData(common.METADATA_TOPIC, [partition])],
+        topics=[VoteResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
             VoteResponseNodeEndpoint,
@@ -63,7 +64,7 @@ def write_answer(answer: core.VoteResponse, *, version: int, listener_name: str)
 def write_request(request: core.VoteRequest, *, cluster_id: str) -> VoteRequest:
     """Return the request to send."""
     partition = VoteRequestPartitionData(
-        partition_index=common.METADATA_PARTITION,
+        partition_index=CLUSTER_METADATA_PARTITION,
         replica_epoch=request.epoch,
         replica_id=request.replica.id,
         replica_directory_id=common.directory_id_of(request.replica),
@@ -72,7 +73,7 @@ def write_request(request: core.VoteRequest, *, cluster_id: str) -> VoteRequest:
         last_offset=request.log_end.offset,
         pre_vote=request.is_pre_vote,
     )
-    topic = VoteRequestTopicData(common.METADATA_TOPIC, [partition])
+    topic = VoteRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])
     return VoteRequest(cluster_id=cluster_id, voter_id=common.id_of(request.voter), topics=[topic])
 
 

@@ -1,0 +1,24 @@
+"""The key of a replica of the metadata log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvorum.wire.uuid_text import uuid_to_text
+
+
+@dataclass(frozen=True, slots=True)
+class VoterKey:
+    """A replica of the metadata log: a node's id, and the directory that holds the log.
+
+    The directory is None at kraft.version 0, for a replica that did not name it, and where the
+    wish for a voter leaves it open.
+    """
+
+    id: int
+    directory_id: bytes | None = None
+
+    def __str__(self) -> str:
+        if self.directory_id is None:
+            return str(self.id)
+        return f"{self.id}:{uuid_to_text(self.directory_id)}"
