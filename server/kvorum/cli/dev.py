@@ -56,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the cluster until Ctrl-C or SIGTERM, and return 0."""
     # Imported here to keep `kvorum --help` fast.
     from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only when it runs
+    from kvorum.node.garbage import bound_pauses  # noqa: PLC0415 - as above
+
+    bound_pauses()
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 

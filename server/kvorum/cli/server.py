@@ -29,6 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the node until SIGTERM or SIGINT, and return 0."""
     # Imported here to keep `kvorum --help` fast.
+    from kvorum.node.garbage import bound_pauses  # noqa: PLC0415 - loaded only when it runs
+
+    # Before the other imports: they make many objects that stay, and no garbage worth a search.
+    bound_pauses()
     from kvorum.node.config import (  # noqa: PLC0415 - loaded only when it runs
         LogFormat,
         NodeConfig,

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from kvorum.node.errors import NodeFailedError
-from kvorum.node.garbage import bound_pauses
 from kvorum.node.serving.connection_quotas import raise_descriptor_limit
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -35,7 +34,6 @@ class Runnable(Protocol):
 def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` in a new event loop: uvloop's if it is installed."""
     raise_descriptor_limit()
-    bound_pauses()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
 
