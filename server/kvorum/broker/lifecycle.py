@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
+from typing import NamedTuple
 
 from kvorum.metadata import directory_ids
 from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_features
@@ -60,8 +61,7 @@ class BrokerIdentity:
     previous_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class LocalView:
+class LocalView(NamedTuple):
     """The broker's own state at the time of a heartbeat.
 
     `metadata_offset` is the highest offset that the broker has replayed; `cordoned_directories` is

@@ -152,8 +152,7 @@ _ONLY_USERS: Final = frozenset({frozenset({USER})})
 _ONLY_PAIRS: Final = frozenset({_USER_AND_CLIENT})
 
 
-@dataclass(frozen=True, slots=True)
-class MutationLimits:
+class MutationLimits(NamedTuple):
     """The mutation rates of users and client ids; `kinds` are the types of entity that have one.
 
     Precedence is Kafka's, from the closest: user and client id, user and any client, user, any

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.metadata.partition import PartitionRegistration
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(NamedTuple):
     """The replicas of a partition during a reassignment."""
 
     replicas: tuple[int, ...]
@@ -16,16 +15,14 @@ class Reassignment:
     adding: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedReassignment:
+class CompletedReassignment(NamedTuple):
     """The replicas after a completed reassignment."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RevertedReassignment:
+class RevertedReassignment(NamedTuple):
     """The replicas after a cancelled reassignment, which is unclean if none of them is in sync."""
 
     replicas: tuple[int, ...]

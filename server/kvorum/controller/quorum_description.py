@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.metadata.voter_key import VoterKey
 
@@ -11,8 +11,7 @@ RECONFIGURABLE_KRAFT_VERSION: Final = 1
 """The lowest kraft.version at which the voters are in the log and can change."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaState:
+class ReplicaState(NamedTuple):
     """A replica's progress; the age of its last fetch is in milliseconds, None if it never fetched.
 
     `log_end_offset` is None for a replica that the leader has not heard from.

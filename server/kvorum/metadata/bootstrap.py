@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
@@ -16,8 +16,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 
-@dataclass(frozen=True, slots=True)
-class BootstrapMetadata:
+class BootstrapMetadata(NamedTuple):
     """The records that a cluster's first active controller writes, and where they were read."""
 
     records: tuple[RecordAndVersion, ...]

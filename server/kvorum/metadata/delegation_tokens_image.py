@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from immutables import Map
 
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 
 
-@dataclass(frozen=True, slots=True)
-class DelegationToken:
+class DelegationToken(NamedTuple):
     """A token without its secret; principals are "Type:name", times milliseconds since 1970."""
 
     owner: str

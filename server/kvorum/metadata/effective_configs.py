@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.metadata.config_definitions import (
     TOPIC_CONFIGS,
@@ -36,8 +36,7 @@ class ConfigSource(IntEnum):
     GROUP = 8
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveConfig:
+class EffectiveConfig(NamedTuple):
     """One key with its effective value and the source of that value."""
 
     definition: ConfigDefinition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.client_quotas_image import QuotaEntity
@@ -58,8 +58,7 @@ def map_delta(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> MapDel
     return MapDelta(added, changed, removed)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDelta:
+class ImageDelta(NamedTuple):
     """The differences between two images; each part is compared on access."""
 
     before: MetadataImage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.client_quotas_image import ClientQuotasImage
@@ -34,8 +35,7 @@ class ImageParts:
     last_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenTransaction(NamedTuple):
     """A run of records that counts as a whole or not at all (KIP-868).
 
     `before` is the image as it was before the record at `begin_offset`.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,
@@ -35,16 +34,14 @@ EVERYBODY: Final = "User:*"
 """The principal of entries that apply to every user."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizerRules:
+class AuthorizerRules(NamedTuple):
     """The authorizer's settings: super users as texts, and the decision where no entry applies."""
 
     super_users: frozenset[str] = frozenset()
     allows_without_entries: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """The permissions of one principal at one host, by one version of the entries.
 
     If `rules` is None, there is no authorizer and everything is allowed. `acls` is None until the

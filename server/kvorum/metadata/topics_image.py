@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from immutables import Map, MapMutation
 
@@ -23,8 +24,7 @@ from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import uuid_to_text
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     """A topic with its partitions by index."""
 
     name: str

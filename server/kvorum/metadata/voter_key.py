@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.wire.uuid_text import uuid_to_text
 
 
-@dataclass(frozen=True, slots=True)
-class VoterKey:
+class VoterKey(NamedTuple):
     """A replica of the metadata log: a node's id, and the directory that holds the log.
 
     The directory is None at kraft.version 0, for a replica that did not name it, and where the

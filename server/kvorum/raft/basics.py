@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaKey:
+class ReplicaKey(NamedTuple):
     """A replica: the node's id and, where it is known, the directory that holds the log."""
 
     id: int
     directory_id: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """An address at which a node listens; `name` is the listener's name in upper case."""
 
     name: str
@@ -29,8 +26,7 @@ EPOCH_MAX = 2**31 - 2
 Endpoints: TypeAlias = tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(NamedTuple):
     """The target of a request. Servers known by address only have ids of -2 and below."""
 
     id: int
@@ -38,8 +34,7 @@ class Destination:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRecord:
+class ElectionRecord(NamedTuple):
     """The state that must survive a restart: the epoch, and the leader and the vote in it."""
 
     epoch: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.raft.basics import Endpoint, Endpoints, ReplicaKey, endpoint_named
 
@@ -12,8 +13,7 @@ KRAFT_VERSION_MAX = 1
 """The kraft.version levels this release can work at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """One voter: its key, where it listens, and the kraft.version levels it can work at."""
 
     key: ReplicaKey

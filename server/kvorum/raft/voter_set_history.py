@@ -7,13 +7,13 @@ the log's own contents, truncating the log also undoes the changes in the remove
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """A control record at an offset: a new voter set, or a new kraft.version."""
 
     offset: int

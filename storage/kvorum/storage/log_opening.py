@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
@@ -19,8 +19,7 @@ from kvorum.storage.snapshots import SnapshotStore
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryReport:
+class RecoveryReport(NamedTuple):
     """The repairs that opening a directory needed; the node logs them."""
 
     torn_tail: TornTail | None
@@ -44,8 +43,7 @@ class RecoveryReport:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLog:
+class OpenedLog(NamedTuple):
     """The parts that make up an open log."""
 
     parts: PartitionLogParts
@@ -53,8 +51,7 @@ class OpenedLog:
     report: RecoveryReport
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckedDirectory:
+class _CheckedDirectory(NamedTuple):
     """A directory that may be opened: everything was checked, and nothing was changed."""
 
     directory: Path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
@@ -20,8 +20,7 @@ _SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^.]*)?\.checkpoint(\.part|\.
 _OFFSET_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotName:
+class SnapshotName(NamedTuple):
     """The parts of a snapshot's file name."""
 
     name: str

@@ -27,8 +27,8 @@ and changes nothing on disk; a torn tail is cut off and reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kvorum.storage.batch_header import (
     HEADER_SIZE,
@@ -50,8 +50,7 @@ from kvorum.wire.valid_offset_and_epoch import EpochStart
 _ZERO_RUN_MIN = 512
 
 
-@dataclass(frozen=True, slots=True)
-class TornTail:
+class TornTail(NamedTuple):
     """Bytes that were cut off the end of the log because they were never acknowledged."""
 
     file: Path
@@ -61,8 +60,7 @@ class TornTail:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSegments:
+class CheckedSegments(NamedTuple):
     """The segments of a log, oldest first: checked, and not changed yet.
 
     `behind_tail` are the empty segments that follow a torn batch.

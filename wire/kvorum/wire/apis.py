@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.api_table import API_ROWS, MODULES, RECORD_ROWS
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from kvorum.wire.primitives import Message
 
 
-@dataclass(frozen=True, slots=True)
-class ApiSpec:
+class ApiSpec(NamedTuple):
     """One API: its key, its versions, and the listeners that serve it.
 
     `flexible_from` is the first version with compact encodings, 32768 if none has them.

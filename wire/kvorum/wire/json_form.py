@@ -11,7 +11,6 @@ import base64
 import binascii
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -51,8 +50,7 @@ class FieldFacts(NamedTuple):
         return self.nullable[0] <= version <= self.nullable[1]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonOptions:
+class JsonOptions(NamedTuple):
     """The options of the JSON form.
 
     Without `is_with_records` a record blob is replaced by its size, under another key.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
@@ -20,8 +20,7 @@ _VOTER_FORM = "Each entry should be in the form `{id}@{host}:{port}`."
 _NOT_ROUTABLE = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumVoterEntry:
+class QuorumVoterEntry(NamedTuple):
     """One voter of a static quorum, as ``controller.quorum.voters`` names it."""
 
     node_id: int

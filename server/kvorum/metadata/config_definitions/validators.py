@@ -7,7 +7,7 @@ value is the parsed one: None, bool, int, float, str or a tuple of str for a lis
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.metadata.config_definitions.endpoints import (
     parse_bootstrap_server,
@@ -39,8 +39,7 @@ def value_text(value: ConfigValue) -> str:
             return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """A number between two limits; a limit of None is open."""
 
     minimum: int | float | None = None
@@ -58,8 +57,7 @@ class Range:
             raise invalid_value(name, value_text(value), reason)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of a few words, exactly as written."""
 
     words: tuple[str, ...]
@@ -71,8 +69,7 @@ class OneOf:
             raise invalid_value(name, value_text(value), reason)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOfIgnoringCase:
+class OneOfIgnoringCase(NamedTuple):
     """One of a few words in any case; `words` in upper case."""
 
     words: tuple[str, ...]
@@ -84,8 +81,7 @@ class OneOfIgnoringCase:
             raise invalid_value(name, value_text(value), reason)
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(NamedTuple):
     """A list, of the given words only if there are any; parsing has removed duplicates before."""
 
     words: tuple[str, ...] = ()

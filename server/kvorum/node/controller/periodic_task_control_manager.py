@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
@@ -25,8 +25,7 @@ FENCING_CHECKS_PER_SESSION = 8
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodicTask:
+class PeriodicTask(NamedTuple):
     """A task that runs every `interval_seconds`; it returns whether to run again at once.
 
     A task that `needs_to_be_on_time` is skipped if it is more than an interval late.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from kvorum.controller.policies import (
     AlterConfigPolicy,
@@ -22,8 +21,7 @@ ALTER_CONFIG_KEY = "alter.config.policy.class.name"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NodePolicies:
+class NodePolicies(NamedTuple):
     """The policies of one node, None for a policy that is not configured."""
 
     create_topic: CreateTopicPolicy | None = None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock
@@ -31,8 +30,7 @@ class ControllerUnreachableError(Exception):
     """No active controller answered in time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelSettings:
+class ChannelSettings(NamedTuple):
     """The client id and purpose of a channel, and the total time limit of one request."""
 
     node_id: int

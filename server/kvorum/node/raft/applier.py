@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.node.raft.directory import batches_of
 from kvorum.node.raft.listener import CommittedBatch, InPieces, RaftListener
@@ -22,8 +21,7 @@ STEP_BYTES = 256 * 1024
 _END: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotReady:
+class SnapshotReady(NamedTuple):
     """A snapshot replaces the log below its end."""
 
     snapshot_id: OffsetAndEpoch

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.node.metrics.sensors import WindowedSensor
 from kvorum.raft.roles import Candidate, Follower, Leader, Prospective, Role
 
 
-@dataclass(frozen=True, slots=True)
-class _Appended:
+class _Appended(NamedTuple):
     """Records of this leader that are not yet committed."""
 
     end_offset: int

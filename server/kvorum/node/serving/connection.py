@@ -6,7 +6,6 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from kvorum.node.clock import Clock
@@ -22,8 +21,7 @@ _SIZE = struct.Struct(">i")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(NamedTuple):
     """The client at the other end, and the listener that it is connected to."""
 
     host: str
@@ -48,8 +46,7 @@ class ResponseFrame(NamedTuple):
 NO_RESPONSE: Final = ResponseFrame(None)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionRules:
+class ConnectionRules(NamedTuple):
     """The settings that all connections of a listener share.
 
     `answer` gets a frame without its size and returns the response; it raises CloseConnectionError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
@@ -24,8 +24,7 @@ RESERVED_DESCRIPTORS = 128
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The maximum of simultaneous connections: of all clients together, and of one address."""
 
     total_max: int

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage
 
@@ -93,8 +93,7 @@ class RateLimits:
     sample_count: int = 11
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """The decision on a connection: it waits for `wait_ms`, then is served or closed unserved."""
 
     wait_ms: float
@@ -181,8 +180,7 @@ class ConnectionRates:
         return SampledRate(self._limits.window_ms, self._limits.sample_count)
 
 
-@dataclass(frozen=True, slots=True)
-class AddressLimits:
+class AddressLimits(NamedTuple):
     """The connection rates of addresses, and the metadata from which they are read."""
 
     source: ClientQuotasImage
