@@ -33,6 +33,11 @@ class Destination(NamedTuple):
     host: str
     port: int
 
+    @property
+    def is_known_by_address_only(self) -> bool:
+        """Whether this is a bootstrap server: which replica it leads to is not known."""
+        return self.id < 0
+
 
 class ElectionRecord(NamedTuple):
     """The state that must survive a restart: the epoch, and the leader and the vote in it."""

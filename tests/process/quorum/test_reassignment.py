@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.interop.kafka.tools import ToolRunner
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 ROUNDS = int(os.environ.get("KVORUM_REASSIGNMENT_ROUNDS", "2"))
+WISHES, WISHES_PER_DEATH = 100, 5
 ONES, OTHERS = (1, 2, 3), (4, 5, 6)
 # Some of the steps shall meet a snapshot being written, or a replica that has to fetch one.
 SETTINGS = {
@@ -76,6 +78,28 @@ def test_a_target_that_is_down_is_waited_for_and_can_be_replaced(tmp_path: Path)
         want(quorum, (1, 2, 3))
         reached = wait_until_reached(quorum, (1, 2, 3))
         assert ongoing(quorum.members[reached.leader_id].address) is None
+
+
+def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
+    tmp_path: Path, report: Report
+) -> None:
+    random = Random(642)
+    with Quorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
+        register_broker(quorum)
+        wishes = [random.sample(range(1, 7), random.randint(1, 5)) for _ in range(WISHES - 1)]
+        killed = 0
+        for number, wish in enumerate([*wishes, [2, 4, 6]]):
+            want(quorum, wish)
+            if number % WISHES_PER_DEATH == 0:
+                victim = quorum.members[random.randint(1, 6)]
+                quorum.kill(victim)
+                quorum.start(victim)
+                killed += 1
+        reached = wait_until_reached(quorum, (2, 4, 6))
+        wait_until_all_have_all(quorum)
+        for member in quorum.members.values():
+            assert_no_bugs(member)
+    report(f"{WISHES} wishes, {killed} controllers killed meanwhile: epoch {reached.leader_epoch}")
 
 
 @pytest.mark.parametrize(

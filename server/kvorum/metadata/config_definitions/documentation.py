@@ -66,7 +66,9 @@ _BROKER = {
     "controller.quorum.auto.join.enable": (
         "Let a controller make itself a voter of a dynamic quorum."
     ),
-    "controller.quorum.bootstrap.servers": "Controllers to ask first for the quorum.",
+    "controller.quorum.bootstrap.servers": (
+        "Controllers to ask first for the quorum; also one balancer in front of all."
+    ),
     "controller.quorum.election.backoff.max.ms": "Longest wait after a lost election.",
     "controller.quorum.election.timeout.ms": "How long a candidate waits for votes.",
     "controller.quorum.fetch.max.bytes": "Most bytes of the metadata log asked for at once.",

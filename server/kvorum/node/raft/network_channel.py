@@ -76,8 +76,21 @@ class NetworkChannel:
             result = PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
         except (ClientConnectionError, WireError) as error:
             result = PeerResult(core.RequestFailed(str(error)))
+        else:
+            self._let_go_of_bootstrap_server(send)
         self._note(send, result)
         self._on_result(send.number, result)
+
+    def _let_go_of_bootstrap_server(self, send: Send) -> None:
+        """Close a link whose address may be a balancer's: next time it may lead to another replica.
+
+        It may have led to one that knows no leader, such as this replica itself. A leader that is
+        found is asked at its own address.
+        """
+        if send.destination.is_known_by_address_only:
+            link = self._links.pop((send.destination.id, _purpose_of(send.request)), None)
+            if link is not None:
+                link.abort()
 
     def _note(self, send: Send, result: PeerResult) -> None:
         """Log once, not at every try, that a peer is lost or can be reached again."""
