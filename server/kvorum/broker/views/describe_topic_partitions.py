@@ -8,7 +8,6 @@ from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.view_api import ViewApi
 from kvorum.broker.views.metadata_topic import (
     find_topic,
-    is_internal,
     may_describe,
     operations_on,
     topic_names,
@@ -117,7 +116,7 @@ def _topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
-        is_internal=is_internal(topic.name, view),
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             _partition(image, index, topic.partitions[index], view)
             for index in indexes

@@ -9,7 +9,6 @@ from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.metadata_topic import (
     find_topic,
     find_topic_by_id,
-    is_internal,
     may_describe,
     operations_on,
     topic_names,
@@ -188,7 +187,7 @@ def _topic(image: MetadataImage, topic: TopicImage, view: BrokerView) -> Metadat
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
-        is_internal=is_internal(topic.name, view),
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             _partition(image, index, partition, view)
             for index, partition in topic.sorted_partitions()

@@ -4,6 +4,9 @@ The image has no such topic: its only partition is the log that the image is mad
 has a whole copy of that log and serves it itself, so it names itself as the partition's leader and
 only replica. There is no leader epoch: what is committed is never truncated, so clients have
 nothing to check when the quorum changes its leader, or when they change the broker.
+
+The topic is not shown as internal. It is none by Kafka's list of such topics either, and Spark's
+connector reads no internal topic, even if that is assigned to it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from kvorum.metadata.directory_ids import UNASSIGNED
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.partitions import Partitions
-from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
@@ -54,11 +57,6 @@ def may_describe(name: str, view: BrokerView) -> bool:
 def operations_on(name: str, view: BrokerView) -> int:
     """Return the bit field of what the client may do with a topic that it may describe."""
     return OPERATIONS if is_served(name, view) else view.access.operations_on_topic(name)
-
-
-def is_internal(name: str, view: BrokerView) -> bool:
-    """Return whether a topic is one of Kafka's own."""
-    return name in INTERNAL_TOPICS or is_served(name, view)
 
 
 def is_served(name: str, view: BrokerView) -> bool:
