@@ -64,6 +64,7 @@ READABLE = {
     "controller.quorum.fetch.timeout.ms": "150",
     "auto.create.topics.enable": "false",
 }
+STOP_SECONDS_MAX = 10
 READ_AND_DESCRIBE = 1 << 3 | 1 << 8
 
 
@@ -366,6 +367,17 @@ def test_a_client_that_reads_nothing_keeps_no_more_than_one_response() -> None:
         create_topic(controller, "meanwhile")
         for _ in range(200):
             assert slow.read_frame()
+
+
+def test_a_node_does_not_wait_for_those_who_wait_for_it() -> None:
+    with Cluster(overrides=READABLE) as cluster, RawClient(cluster.bootstrap_servers) as broker:
+        end = offset_for(broker, LATEST)[0]
+        # More than the end of the node will write.
+        broker.send(fetch_request(end, min_bytes=100_000, max_wait_ms=3_600_000), 17)
+        started = time.monotonic()
+        cluster.stop()
+        assert time.monotonic() - started < STOP_SECONDS_MAX
+        assert broker.is_closed()
 
 
 @pytest.mark.parametrize("is_off", [{}, {"kvorum.metadata.topic.readable": "false"}])

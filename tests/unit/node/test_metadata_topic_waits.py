@@ -149,6 +149,8 @@ async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:
     gone = waits.pop()
     await asyncio.sleep(0.01)
     gone.cancel()
+    await asyncio.sleep(0.01)
+    assert len(vars(broker.topic)["_waiting"]) == len(waits)
     broker.commit_to(4)
     answers = await asyncio.gather(*waits)
     assert all(len(answer.records) > 0 for answer in answers)
