@@ -77,3 +77,9 @@ def test_java_reads_the_trust_store_that_is_made_for_it(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "trustedCertEntry" in listed.stdout
+
+
+def test_sparks_connector_comes_without_what_pyspark_has() -> None:
+    wanted = wanted_for(fetch_jars.SPARK_CONNECTOR)
+    assert not wanted.transitive
+    assert not {name for _, name, _ in wanted.modules} & {"spark-core_2.13", "spark-sql_2.13"}

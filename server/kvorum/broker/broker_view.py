@@ -20,7 +20,8 @@ class BrokerView:
 
     `texts` are the explicit values of the node's properties file; `loggers` has the level of each
     logger that can be changed while the node runs. `access` contains the client's permissions;
-    `may_ask_about_tokens` holds where the client has authenticated, and not by a token.
+    `may_ask_about_tokens` holds where the client has authenticated, and not by a token;
+    `serves_metadata_topic` where the broker lets consumers read ``__cluster_metadata``.
     """
 
     node_id: int
@@ -35,3 +36,4 @@ class BrokerView:
     access: Access = UNRESTRICTED
     token_settings: TokenSettings = field(default_factory=TokenSettings)
     may_ask_about_tokens: bool = False
+    serves_metadata_topic: bool = False

@@ -10,6 +10,7 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.directories import leave_in_good_order, take_previous_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
@@ -52,6 +53,7 @@ class BrokerServer:
             loader=shared.loader,
             forwarder=self._forwarder,
             topic_creator=self._topic_creator,
+            metadata_topic=_metadata_topic(shared),
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -147,3 +149,9 @@ class BrokerServer:
             if first <= last:
                 ranges[key] = (first, last)
         return ranges
+
+
+def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:
+    if not shared.config.own.is_metadata_topic_readable:
+        return None
+    return MetadataTopic(shared.raft, shared.loader, shared.clock)

@@ -8,6 +8,7 @@ from random import Random
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -22,7 +23,10 @@ VersionRanges = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerServices:
-    """The broker's side of a node; `served` returns the APIs that its listeners serve now."""
+    """The broker's side of a node; `served` returns the APIs that its listeners serve now.
+
+    `metadata_topic` is None unless consumers may read ``__cluster_metadata``.
+    """
 
     config: NodeConfig
     cluster_id: str
@@ -30,6 +34,7 @@ class BrokerServices:
     loader: MetadataLoader
     forwarder: ForwardingManager
     topic_creator: AutoTopicCreationManager
+    metadata_topic: MetadataTopic | None
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]

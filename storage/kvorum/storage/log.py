@@ -114,6 +114,15 @@ class MetadataLog:
         """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""
         return self._log.read(offset, max_bytes, end_offset=end_offset)
 
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record, -1 while there is none."""
+        return self._log.max_timestamp
+
+    def offset_before(self, timestamp: int) -> int | None:
+        """Return where to begin to look for a timestamp; see `PartitionLog.offset_before`."""
+        return self._log.offset_before(timestamp)
+
     def flush(self) -> int:
         """Make everything appended so far durable; return the offset below which that holds.
 

@@ -223,6 +223,21 @@ class PartitionLog:
         except ValueError as error:
             raise segment.damage(str(error), 0) from error
 
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record in any segment, -1 while there is none."""
+        return max(segment.max_timestamp for segment in self._segments.all)
+
+    def offset_before(self, timestamp: int) -> int | None:
+        """Return the offset from which to look for `timestamp` or a later one; None without any.
+
+        No record from the log's start up to that offset has such a timestamp.
+        """
+        for segment in self._segments.all:
+            if segment.max_timestamp >= timestamp:
+                return max(segment.offset_before(timestamp), self._log_start_offset)
+        return None
+
     def flush(self) -> int:
         """Make everything appended so far durable; return the offset below which that holds.
 

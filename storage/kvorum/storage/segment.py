@@ -232,6 +232,17 @@ class Segment:
                 timestamp=self._max_timestamp, offset=self._max_timestamp_offset, is_last=True
             )
 
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record, NO_TIMESTAMP while there is none."""
+        self._demand_indexes()
+        return self._max_timestamp
+
+    def offset_before(self, timestamp: int) -> int:
+        """Return an offset before which no record has `timestamp` or a later one."""
+        self._demand_indexes()
+        return self.time_index.offset_before(timestamp)
+
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Return position and header of the batch that holds `offset`, or None above the end.
 

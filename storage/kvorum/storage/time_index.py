@@ -41,6 +41,14 @@ class TimeIndex:
             return NO_TIMESTAMP, self.base_offset
         return self._timestamps[-1], self._offsets[-1]
 
+    def offset_before(self, timestamp: int) -> int:
+        """Return the offset of the last entry below `timestamp`, else the base offset.
+
+        No record before that offset has `timestamp` or a later one.
+        """
+        slot = bisect_left(self._timestamps, timestamp) - 1
+        return self.base_offset if slot < 0 else self._offsets[slot]
+
     def add(self, *, timestamp: int, offset: int, is_last: bool = False) -> None:
         """Add the highest timestamp so far, if it is higher than that of the last entry.
 

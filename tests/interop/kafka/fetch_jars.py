@@ -1,9 +1,10 @@
 """Put the published jars of Kafka releases where the tests look for them.
 
-    python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1
+    python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 spark-kafka-4.1.1
 
 Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release with all that
-its servers and tools need to run, any other with only the jars that hold message schemas. Maven
+its servers and tools need to run, any other with only the jars that hold message schemas; and so
+does Spark's connector to Kafka. Maven
 is used where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java.
 Both go to whatever repository they are set up for. What cannot be had is reported and left out:
 the tests that need it say so when they skip.
@@ -44,6 +45,14 @@ SCHEMA_MODULES = (
     "kafka-storage",
     "kafka-transaction-coordinator",
 )
+# Spark's connector to Kafka, and what it needs beside pyspark's own jars.
+SPARK_CONNECTOR = "spark-kafka-4.1.1"
+SPARK_MODULES = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.1"),
+    ("org.apache.kafka", "kafka-clients", "3.9.1"),
+    ("org.apache.commons", "commons-pool2", "2.12.1"),
+)
 
 
 class NotToBeHadError(Exception):
@@ -64,6 +73,8 @@ def wanted_for(release: str) -> Wanted:
     if release == REFERENCE_RELEASE:
         kafka = tuple(("org.apache.kafka", name, release) for name in RUNTIME_MODULES)
         return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
+    if release == SPARK_CONNECTOR:
+        return Wanted(release, SPARK_MODULES, transitive=False)
     # Share groups, and the module with their schemas, came with 4.0.
     before_share_groups = int(release.split(".", maxsplit=1)[0]) < 4
     names = [

@@ -18,6 +18,7 @@ from kvorum.broker.views.config_entries import (
     topic_entries,
 )
 from kvorum.broker.views.config_layers import Synonym, config_layers
+from kvorum.broker.views.metadata_topic import is_served
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.metadata.config_permissions import config_refusal
@@ -120,6 +121,12 @@ def _describe(
     return result
 
 
+def _check_topic(name: str, image: MetadataImage, view: BrokerView) -> None:
+    check_topic_name(name)
+    if not is_served(name, view) and name not in image.topics.ids:
+        raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def _entries(
     image: MetadataImage,
     resource: DescribeConfigsRequestDescribeConfigsResource,
@@ -130,10 +137,9 @@ def _entries(
     own = image.configs.of(resource.resource_type, name)
     match resource.resource_type:
         case ResourceType.TOPIC:
-            check_topic_name(name)
-            if name not in image.topics.ids:
-                raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return topic_entries(own, layers)
+            _check_topic(name, image, view)
+            # The log of the metadata is configured at each node.
+            return [] if is_served(name, view) else topic_entries(own, layers)
         case ResourceType.BROKER:
             if not name:
                 return cluster_entries(layers)

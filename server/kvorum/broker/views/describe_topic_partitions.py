@@ -6,8 +6,13 @@ from typing import Final
 
 from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.view_api import ViewApi
+from kvorum.broker.views.metadata_topic import (
+    find_topic,
+    may_describe,
+    operations_on,
+    topic_names,
+)
 from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
-from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.permission import PER_RESOURCE
@@ -32,15 +37,15 @@ def describe_topic_partitions(
 
     Raises `RequestError` INVALID_REQUEST for an invalid cursor.
     """
-    asked = _names_from_cursor(image, request)
-    names = [n for n in asked if view.access.allows_on_topic(AclOperation.DESCRIBE, n)]
+    asked = _names_from_cursor(image, request, view)
+    names = [name for name in asked if may_describe(name, view)]
     response = DescribeTopicPartitionsResponse()
     left = max(min(view.request_partitions_max, request.response_partition_limit), 1)
     for name in names:
         start = 0
         if request.cursor is not None and name == request.cursor.topic_name:
             start = request.cursor.partition_index
-        topic = image.topics.by_name(name)
+        topic = find_topic(image, name, view)
         if left == 0:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(name, 0)
             break
@@ -57,16 +62,18 @@ def describe_topic_partitions(
         left -= len(answer.partitions)
     for answered in response.topics:
         assert answered.name is not None
-        answered.topic_authorized_operations = view.access.operations_on_topic(answered.name)
+        answered.topic_authorized_operations = operations_on(answered.name, view)
     if request.topics:
         response.topics.extend(_refused(name) for name in asked if name not in names)
     return response
 
 
-def _names_from_cursor(image: MetadataImage, request: DescribeTopicPartitionsRequest) -> list[str]:
+def _names_from_cursor(
+    image: MetadataImage, request: DescribeTopicPartitionsRequest, view: BrokerView
+) -> list[str]:
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""
-    asked = {topic.name for topic in request.topics} or set(image.topics.ids)
+    asked = {topic.name for topic in request.topics} or set(topic_names(image, view))
     names = sorted(name for name in asked if name >= first)
     if cursor is None:
         return names

@@ -6,6 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.views.metadata_topic import (
+    find_topic,
+    find_topic_by_id,
+    may_describe,
+    operations_on,
+    topic_names,
+)
 from kvorum.broker.views.partitions import (
     NO_NODE,
     alive_brokers,
@@ -95,8 +102,8 @@ def _broker(*, broker_id: int, view: BrokerView, image: MetadataImage) -> Metada
 def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponseTopic]:
     return [
         _topic(image, topic, view)
-        for topic in image.topics.sorted_topics()
-        if view.access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
+        for name in sorted(topic_names(image, view))
+        if may_describe(name, view) and (topic := find_topic(image, name, view)) is not None
     ]
 
 
@@ -127,12 +134,13 @@ def _wanted_topics(
     wanted = request.topics or []
     ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
     if ids:
-        known = [image.topics.by_id[topic_id] for topic_id in ids if topic_id in image.topics.by_id]
-        unknown = [topic_id for topic_id in ids if topic_id not in image.topics.by_id]
+        found = {topic_id: find_topic_by_id(image, topic_id, view) for topic_id in ids}
+        known = [topic for topic in found.values() if topic is not None]
+        unknown = [topic_id for topic_id, topic in found.items() if topic is None]
         # The id of a topic is not secret, but its name may be.
         return [_unknown_id(topic_id) for topic_id in unknown] + [
             _topic(image, topic, view)
-            if view.access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
+            if may_describe(topic.name, view)
             else MetadataResponseTopic(error_code=REFUSED, name=None, topic_id=topic.id)
             for topic in known
         ]
@@ -147,8 +155,8 @@ def _named_topics(
     missing: list[MetadataResponseTopic] = []
     refused: list[MetadataResponseTopic] = []
     for name in names:
-        topic = image.topics.by_name(name)
-        if not view.access.allows_on_topic(AclOperation.DESCRIBE, name):
+        topic = find_topic(image, name, view)
+        if not may_describe(name, view):
             refused.append(MetadataResponseTopic(error_code=REFUSED, name=name))
         elif topic is None:
             missing.append(_unknown_name(name))
@@ -241,4 +249,4 @@ def _add_operations(response: MetadataResponse, request: MetadataRequest, view: 
     if request.include_topic_authorized_operations:
         for topic in response.topics:
             if topic.name is not None and topic.error_code != REFUSED:
-                topic.topic_authorized_operations = view.access.operations_on_topic(topic.name)
+                topic.topic_authorized_operations = operations_on(topic.name, view)

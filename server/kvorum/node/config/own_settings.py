@@ -14,11 +14,16 @@ from kvorum.node.config.errors import ConfigError, config_errors
 
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 LOG_FORMAT: Final = "kvorum.log.format"
+METADATA_TOPIC_READABLE: Final = "kvorum.metadata.topic.readable"
 OWN_DOCUMENTATION: Final = MappingProxyType(
     {
         LOG_FORMAT: (
             "text",
             "Format of the log: text for people, or json, one object per line, for machines.",
+        ),
+        METADATA_TOPIC_READABLE: (
+            "false",
+            "Let consumers read __cluster_metadata at this broker, with DESCRIBE on the cluster.",
         ),
         METRICS_LISTENER: (
             "empty",
@@ -43,6 +48,7 @@ class OwnSettings:
 
     metrics_listener: Address | None
     log_format: LogFormat
+    is_metadata_topic_readable: bool
 
 
 def own_settings(texts: Mapping[str, str]) -> OwnSettings:
@@ -50,7 +56,17 @@ def own_settings(texts: Mapping[str, str]) -> OwnSettings:
     return OwnSettings(
         metrics_listener=_metrics_listener(texts.get(METRICS_LISTENER, "").strip()),
         log_format=_log_format(texts.get(LOG_FORMAT, LogFormat.TEXT.value).strip()),
+        is_metadata_topic_readable=_is_true(METADATA_TOPIC_READABLE, texts),
     )
+
+
+def _is_true(name: str, texts: Mapping[str, str]) -> bool:
+    text = texts.get(name, "false").strip()
+    if text.lower() not in {"true", "false"}:
+        raise ConfigError(
+            f"Invalid value {text} for configuration {name}: it must be true or false"
+        )
+    return text.lower() == "true"
 
 
 def _metrics_listener(text: str) -> Address | None:

@@ -25,6 +25,7 @@ def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
         access=request.access,
         token_settings=config.security.tokens,
         may_ask_about_tokens=may_ask_about_tokens(request, config),
+        serves_metadata_topic=broker.metadata_topic is not None,
     )
 
 

@@ -30,7 +30,7 @@ from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.basics import endpoint_named
 from kvorum.raft.messages import Error, ReplicaProgress
 from kvorum.raft.metrics import RaftMetrics
-from kvorum.raft.roles import Follower, Leader
+from kvorum.raft.roles import Follower, Leader, LeaderContact
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.log import MetadataLog
 from kvorum.storage.retention import clean
@@ -135,6 +135,14 @@ class RaftClient:
     def has_leader(self) -> bool:
         """Whether this node leads, or has contact with a leader; False during an election."""
         return isinstance(self.core.role, Leader | Follower)
+
+    @property
+    def is_in_touch(self) -> bool:
+        """Whether this node leads, or has heard from its leader within the fetch timeout."""
+        role = self.core.role
+        if isinstance(role, Follower):
+            return role.contact is LeaderContact.ALIVE
+        return isinstance(role, Leader)
 
     @property
     def high_watermark(self) -> int | None:

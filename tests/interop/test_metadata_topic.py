@@ -1,0 +1,143 @@
+"""The metadata topic of our broker, read by Kafka's tools and by other clients."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.clients.metadata_readers import (
+    READERS,
+    ConfluentReader,
+    KafkaPythonReader,
+    Read,
+    read_all,
+    records_on_disk,
+)
+from tests.interop.conftest import JarsOf
+from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+
+pytestmark = pytest.mark.interop
+
+SPARK_TIMEOUT_S = 180
+SETTINGS = {
+    "kvorum.metadata.topic.readable": "true",
+    # What is compared does not grow meanwhile.
+    "metadata.max.idle.interval.ms": "0",
+}
+PARTITION = ("--topic", CLUSTER_METADATA_TOPIC, "--partition", "0")
+# It writes each byte so that it can be read back.
+BYTES = "org.apache.kafka.common.serialization.BytesDeserializer"
+SHOWN = (
+    *("--formatter-property", "print.offset=true"),
+    *("--formatter-property", "print.timestamp=true"),
+    *("--formatter-property", f"value.deserializer={BYTES}"),
+)
+_LINE = re.compile(r"^CreateTime:(\d+)\tOffset:(\d+)\t(.*)$")
+_ESCAPED = re.compile(r"\\x([0-9A-F]{2})")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+    """A node whose metadata may be read, with some topics."""
+    with KvorumNode(tmp_path_factory.mktemp("readable"), SETTINGS) as node:
+        with ConfluentDriver(node.bootstrap_servers) as driver:
+            wishes = [TopicWish(f"topic-{number}", 3) for number in range(5)]
+            assert {outcome.code for outcome in driver.create_topics(wishes).values()} == {0}
+        yield node
+
+
+@pytest.fixture(scope="module")
+def on_disk(node: KvorumNode) -> list[Read]:
+    """The records of its log, which nobody writes to any more."""
+    return records_on_disk(node.files.data / "__cluster_metadata-0")
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes that the tool's deserializer wrote down."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).encode("latin-1")
+
+
+def consume(tools: ToolRunner, node: KvorumNode, count: int, *arguments: str) -> list[Read]:
+    """Return what kafka-console-consumer prints, up to so many records."""
+    done = tools.run(
+        "kafka-console-consumer",
+        *("--bootstrap-server", node.bootstrap_servers, *PARTITION, *SHOWN, *arguments),
+        *("--max-messages", str(count), "--timeout-ms", "30000"),
+    )
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert f"Processed a total of {count} messages" in done.stderr
+    lines = [_LINE.match(line) for line in done.stdout.splitlines()]
+    return [Read(int(one[2]), int(one[1]), bytes_of(one[3])) for one in lines if one is not None]
+
+
+def test_kafka_console_consumer_prints_the_bytes_of_the_log(
+    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+) -> None:
+    assert len(on_disk) > 20
+    assert consume(kafka_tools, node, len(on_disk), "--offset", "earliest") == on_disk
+    middle = on_disk[len(on_disk) // 2 :]
+    assert consume(kafka_tools, node, len(middle), "--offset", str(middle[0].offset)) == middle
+
+
+def test_it_reads_as_a_committed_reader_too(
+    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+) -> None:
+    committed = ("--offset", "earliest", "--isolation-level", "read_committed")
+    assert consume(kafka_tools, node, len(on_disk), *committed) == on_disk
+
+
+def test_kafkas_tools_show_the_topic_and_its_offsets(
+    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+) -> None:
+    servers = ("--bootstrap-server", node.bootstrap_servers)
+    listed = kafka_tools.run("kafka-topics", *servers, "--list")
+    assert CLUSTER_METADATA_TOPIC in listed.stdout.split()
+    described = kafka_tools.run(
+        "kafka-topics", *servers, "--describe", "--topic", CLUSTER_METADATA_TOPIC
+    )
+    assert "TopicId: AAAAAAAAAAAAAAAAAAAAAQ" in described.stdout
+    assert "Leader: 1\tReplicas: 1\tIsr: 1" in described.stdout
+    ends = {"-1": on_disk[-1].offset + 1, "-2": 0, "-3": on_disk[-1].offset}
+    first_of_last = next(one for one in on_disk if one.timestamp == on_disk[-1].timestamp)
+    ends["-3"] = ends[str(on_disk[-1].timestamp)] = first_of_last.offset
+    for wanted, offset in ends.items():
+        arguments = ("--topic-partitions", f"{CLUSTER_METADATA_TOPIC}:0", "--time", wanted)
+        found = kafka_tools.run("kafka-get-offsets", *servers, *arguments)
+        assert found.stdout.strip() == f"{CLUSTER_METADATA_TOPIC}:0:{offset}", wanted
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_other_clients_read_the_bytes_of_the_log(
+    kind: type[ConfluentReader | KafkaPythonReader], node: KvorumNode, on_disk: list[Read]
+) -> None:
+    assert read_all(kind, node.bootstrap_servers, on_disk[-1].offset) == on_disk
+
+
+def test_sparks_connector_reads_the_bytes_of_the_log(
+    node: KvorumNode, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
+) -> None:
+    program = Path(__file__).parent / "clients" / "spark_reader.py"
+    jars = kafka_jars(SPARK_CONNECTOR)
+    arguments = [node.bootstrap_servers, str(jars), str(tmp_path / "checkpoints")]
+    done = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SPARK_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    for kind, rows in json.loads(done.stdout).items():
+        found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]
+        assert found == on_disk, kind

@@ -1,0 +1,230 @@
+"""Consumers of the metadata topic while leaders of the quorum, and brokers, come and go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from tests.interop.clients.metadata_readers import (
+    READERS,
+    ConfluentReader,
+    KafkaPythonReader,
+    Read,
+    records_on_disk,
+)
+from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY, lasting_ports
+from tests.process.node_process import NodeProcess, run_kvorum, write_properties
+from tests.process.quorum.members import TIMES, Quorum, wait_for
+from tests.process.topics import create
+from tests.unit.node.metadata_consumer import LATEST, offset_for
+from tests.unit.node.raw_client import RawClient
+
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+PATIENCE_S = 60
+BROKERS = (11, 12)
+SETTINGS = {"broker.session.timeout.ms": "3000"}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One of our brokers, whose metadata may be read."""
+
+    address: str
+    folder: Path
+    process: NodeProcess
+
+    @property
+    def end_offset(self) -> int:
+        """The high watermark that it shows to consumers."""
+        with RawClient(self.address) as client:
+            return offset_for(client, LATEST)[0]
+
+    @property
+    def log(self) -> Path:
+        """The directory of its copy of the metadata."""
+        return self.folder / "data" / LOG_DIRECTORY
+
+
+def make_broker(folder: Path, node_id: int, port: int, quorum: Quorum) -> Broker:
+    """Format a broker of a quorum."""
+    address = f"127.0.0.1:{port}"
+    broker = Broker(address, folder, NodeProcess(folder / "server.properties"))
+    folder.mkdir()
+    settings = {
+        "process.roles": "broker",
+        "node.id": str(node_id),
+        "controller.quorum.bootstrap.servers": ",".join(
+            member.advertised for member in quorum.members.values()
+        ),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{address}",
+        "log.dirs": str(folder / "data"),
+        "broker.heartbeat.interval.ms": "500",
+        "kvorum.metadata.topic.readable": "true",
+        **TIMES,
+    }
+    write_properties(broker.process.properties, settings)
+    properties = str(broker.process.properties)
+    identity = ("--cluster-id", CLUSTER_ID, "--no-initial-controllers")
+    run_kvorum("storage", "format", "--config", properties, *identity)
+    return broker
+
+
+class Readers:
+    """Both clients, each in a thread of its own from the beginning; as a context they read."""
+
+    def __init__(self, servers: str) -> None:
+        self.readers: list[ConfluentReader | KafkaPythonReader] = [
+            kind(servers) for kind in READERS
+        ]
+        self._failures: list[BaseException] = []
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=[reader], daemon=True)
+            for reader in self.readers
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), "a consumer hangs"
+        if error is None:
+            assert self._failures == []
+
+    def wait_for(self, offset: int) -> None:
+        """Return when everybody has read the record before `offset`."""
+
+        def all_there() -> bool | None:
+            assert self._failures == []
+            return all(_end(reader.records) >= offset for reader in self.readers) or None
+
+        wait_for(all_there, f"not read: {[_end(one.records) for one in self.readers]} of {offset}")
+
+    def _run(self, reader: ConfluentReader | KafkaPythonReader) -> None:
+        try:
+            with closing(reader):
+                while not self._is_over.is_set():
+                    reader.poll()
+        except BaseException as error:
+            self._failures.append(error)
+            raise
+
+
+def _end(records: list[Read]) -> int:
+    return records[-1].offset + 1 if records else 0
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    """Three controllers."""
+    with Quorum(tmp_path, 3, is_dynamic=True, settings=SETTINGS) as quorum:
+        quorum.wait_for_leader()
+        yield quorum
+
+
+@pytest.fixture
+def brokers(quorum: Quorum, tmp_path: Path) -> Iterator[list[Broker]]:
+    """Two brokers of it, running."""
+    with ExitStack() as stack:
+        found = [
+            make_broker(tmp_path / f"broker-{node_id}", node_id, port, quorum)
+            for node_id, port in zip(BROKERS, lasting_ports(2), strict=True)
+        ]
+        for broker in found:
+            stack.enter_context(broker.process)
+        yield found
+
+
+def create_everywhere(brokers: list[Broker], *names: str) -> int:
+    """Create topics; return the end of the log once every broker has them."""
+
+    def try_once() -> bool | None:
+        codes = create(brokers[0].address, *names)
+        return True if set(codes) <= {0, 36} else None
+
+    wait_for(try_once, f"{names} are not created")
+    ends = {brokers[0].end_offset}
+
+    def all_there() -> int | None:
+        ends.update(broker.end_offset for broker in brokers)
+        return max(ends) if {broker.end_offset for broker in brokers} == {max(ends)} else None
+
+    return wait_for(all_there, "the brokers never came to the same end")
+
+
+def test_consumers_read_all_and_nothing_twice_whoever_leads(
+    quorum: Quorum, brokers: list[Broker]
+) -> None:
+    servers = ",".join(broker.address for broker in brokers)
+    with Readers(servers) as readers:
+        readers.wait_for(create_everywhere(brokers, "first"))
+        for number in range(3):
+            killed = quorum.wait_for_leader()
+            quorum.kill(killed)
+            readers.wait_for(create_everywhere(brokers, f"after-kill-{number}"))
+            quorum.start(killed)
+            readers.wait_for(create_everywhere(brokers, f"after-start-{number}"))
+        # Whoever reads from the broker that ends goes on at the other one.
+        brokers[1].process.kill()
+        readers.wait_for(create_everywhere(brokers[:1], "at-one-broker"))
+        with brokers[1].process:
+            brokers[0].process.kill()
+            end_offset = create_everywhere(brokers[1:], "at-the-other")
+            readers.wait_for(end_offset)
+    on_disk = [record for record in records_on_disk(brokers[1].log) if record.offset < end_offset]
+    assert len({record.offset for record in on_disk}) > 30
+    for reader in readers.readers:
+        read = [record for record in reader.records if record.offset < end_offset]
+        assert read == on_disk, type(reader).__name__
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
+    quorum: Quorum,
+    brokers: list[Broker],
+    kind: type[ConfluentReader | KafkaPythonReader],
+    reset: str,
+) -> None:
+    end_offset = create_everywhere(brokers, "before")
+    leader = quorum.wait_for_leader()
+    others = [member for member in quorum.members.values() if member is not leader]
+    for member in [*others, leader]:
+        quorum.pause(member)
+    # Another broker would have these records; this one does not, and cannot ask.
+    ahead = end_offset + 1
+    with closing(kind(brokers[0].address, ahead, reset=reset)) as reader:
+        until = time.monotonic() + 4 * int(TIMES["controller.quorum.fetch.timeout.ms"]) / 1000
+        while time.monotonic() < until:
+            reader.poll()
+        assert reader.records == []
+        for member in [leader, *others]:
+            quorum.resume(member)
+        quorum.wait_for_leader()
+        last = create_everywhere(brokers, "after-a", "after-b")
+        deadline = time.monotonic() + PATIENCE_S
+        while _end(reader.records) < last:
+            assert time.monotonic() < deadline, "it never went on"
+            reader.poll()
+        on_disk = records_on_disk(brokers[0].log)
+        read = [record for record in reader.records if record.offset < last]
+        assert read == [record for record in on_disk if ahead <= record.offset < last]
