@@ -46,7 +46,7 @@ class PlayedController:
 
     def __init__(self, *, is_active: bool) -> None:
         self.measures = QuorumControllerMetrics(0)
-        self._active = asyncio.Event()
+        self._active, self.is_awaited = asyncio.Event(), asyncio.Event()
         if is_active:
             self._active.set()
 
@@ -55,6 +55,7 @@ class PlayedController:
         return self._active.is_set()
 
     async def wait_until_active(self) -> None:
+        self.is_awaited.set()
         await self._active.wait()
 
     def activate(self) -> None:
@@ -165,7 +166,9 @@ async def test_a_leader_takes_no_step_before_its_controller_is_active() -> None:
 async def test_a_leader_that_never_becomes_active_gives_way_to_the_next() -> None:
     async with PlayedLeader() as leader:
         replica = LeadingReplica(leader)
-        async with running(replica, PlayedController(is_active=False)):
+        controller = PlayedController(is_active=False)
+        async with running(replica, controller):
+            await controller.is_awaited.wait()
             replica.is_leader = False
             await leader.until(lambda: leader.steps == ["add 4", "clear"])
 
