@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
 from tests.interop.kvorum_node import run_kvorum
 from tests.interop.mixed_controllers import (
     CLUSTER_WIDE,
@@ -32,6 +33,7 @@ from tests.process.combined_node import CLUSTER_ID
 from tests.process.quorum.broker import try_to_register
 from tests.process.quorum.writers import Writers
 from tests.unit.node.raw_client import RawClient
+from tests.unit.node.test_described_reassignment import figures
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.wire.error_codes import ErrorCode
@@ -45,6 +47,7 @@ from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.records import read_batches
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
+UNKNOWN_TARGET = 3
 OURS, REAL = (1, 4, 6), (2, 3, 5)
 QUICK_PAUSE_SECONDS = 0.01
 STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ voter \d+|clear)")
@@ -83,9 +86,19 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
 ) -> None:
     start(controllers, 2)
     until(controllers, lambda found: found.leader_id == 2)
-    start(controllers, 1, 3, 4, 5)
-    are_observing(controllers, 1, 3, 4, 5)
+    (metrics_port,) = free_ports(1)
+    with controllers[1].properties.open("a", encoding="utf-8") as properties:
+        properties.write(f"kvorum.metrics.listener=127.0.0.1:{metrics_port}\n")
+    start(controllers, 1, 4, 5)
+    are_observing(controllers, 1, 4, 5)
     want(controllers, "1,2,3")
+    # What a real leader cannot show, our controllers do: node 3 has not started.
+    until(controllers, lambda _: figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET)
+    assert figures(metrics_port) == {
+        "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
+    }  # fmt: skip
+    assert "target 3 does not fetch from the leader" in log_of(controllers[1])
+    start(controllers, 3)
     is_reached(controllers, (1, 2, 3))
     servers = ",".join(f"127.0.0.1:{controllers[node_id].port}" for node_id in (1, 2, 3, 4, 5))
     tool = ("quorum", "--bootstrap-controller", servers, "reassign")
