@@ -110,7 +110,12 @@ def ask(voter: Voter, request: Message, kind: type[_Response]) -> _Response:
     return asyncio.run(exchange())
 
 
-def until(voters: dict[int, Voter], holds: Callable[[Described], bool]) -> Described:
+def until(
+    voters: dict[int, Voter],
+    holds: Callable[[Described], bool],
+    *,
+    pause_seconds: float = NOTHING_NEW_SECONDS,
+) -> Described:
     """Return what a leader says of the quorum once that `holds`."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -119,7 +124,7 @@ def until(voters: dict[int, Voter], holds: Callable[[Described], bool]) -> Descr
             if found is not None and found.error_code == ErrorCode.NONE and holds(found):
                 return found
         assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(NOTHING_NEW_SECONDS)
+        time.sleep(pause_seconds)
 
 
 def voter_ids(found: Described) -> set[int]:

@@ -49,7 +49,11 @@ class ControllerServer:
         MetadataEvents(shared.loader, shared.raft)
         self._tasks = controller_tasks(self._controller, shared.config)
         self._reassignment = QuorumReassignmentManager(
-            self._controller, raft=shared.raft, loader=shared.loader, clock=shared.clock
+            self._controller,
+            raft=shared.raft,
+            loader=shared.loader,
+            clock=shared.clock,
+            outgoing=shared.outgoing,
         )
         apis = controller_apis()
         authorizer = Authorizer(

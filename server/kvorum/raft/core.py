@@ -119,6 +119,11 @@ class RaftCore:
         is_leader = isinstance(replica.role, Leader)
         return is_leader and replica.change is None and replica.are_voters_committed
 
+    @property
+    def are_voters_committed(self) -> bool:
+        """Whether the latest voters in the log are committed, as far as this replica knows."""
+        return self._replica.are_voters_committed
+
     def describe_quorum(self, now: float) -> DescribeQuorumResponse:
         """Return how far every replica is; an error where this replica does not lead."""
         return handle_describe_quorum_request(self._replica, now)

@@ -17,10 +17,12 @@ from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 
 def register_broker(quorum: Quorum) -> None:
     """Register a broker with the active controller, and have it unfenced."""
-    wait_for(lambda: _try_at(quorum.wait_for_leader().address), "no broker can be registered")
+    wait_for(
+        lambda: try_to_register(quorum.wait_for_leader().address), "no broker can be registered"
+    )
 
 
-def _try_at(controller: str) -> bool | None:
+def try_to_register(controller: str) -> bool | None:
     """Tell whether it worked; None, too, where this is no active controller, or not any more."""
     try:
         with RawClient(controller) as client:

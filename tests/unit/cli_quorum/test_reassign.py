@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
@@ -24,6 +25,11 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     AlterPartitionReassignmentsResponseReassignablePartitionResponse,
     AlterPartitionReassignmentsResponseReassignableTopicResponse,
+)
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResourceResult,
+    DescribeConfigsResponseDescribeConfigsResult,
 )
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponse,
@@ -117,17 +123,45 @@ def listed(*, is_wanted: bool) -> Message:
     )
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What DescribeConfigs says of the wish: its value, None if it is hidden."""
+
+    is_there: bool = True
+    value: str | None = None
+
+
+NO_WISH = Wish(is_there=False)
+
+
+def recorded(wish: Wish, code: ErrorCode = ErrorCode.NONE) -> Message:
+    config = DescribeConfigsResponseDescribeConfigsResourceResult(
+        "kvorum.quorum.target.voters", wish.value, is_sensitive=wish.value is None
+    )
+    result = DescribeConfigsResponseDescribeConfigsResult(
+        code, None, 4, "", [config] if wish.is_there else []
+    )
+    return DescribeConfigsResponse(results=[result])
+
+
 class Leader(FakeNode):
     """A leader that describes one quorum after the other, and stays with the last."""
 
-    def __init__(self, *described: DescribeQuorumResponse, wanted: Sequence[bool] = (False,)):
+    def __init__(
+        self,
+        *described: DescribeQuorumResponse,
+        wanted: Sequence[bool] = (False,),
+        wishes: Sequence[Wish] = (NO_WISH,),
+    ):
         self.described = list(described)
+        self.wishes = list(wishes)
         self.wanted = list(wanted)
         super().__init__(
             DescribeQuorum=lambda _: self._following(self.described),
             ListPartitionReassignments=lambda _: listed(is_wanted=self._following(self.wanted)),
             AlterPartitionReassignments=lambda _: altered(),
             IncrementalAlterConfigs=lambda _: configured(),
+            DescribeConfigs=lambda _: recorded(self._following(self.wishes)),
         )
 
     def _following(self, told: list[Found]) -> Found:
@@ -315,6 +349,96 @@ async def test_waiting_for_what_is_cancelled_fails() -> None:
 async def test_there_may_be_nothing_to_wait_for() -> None:
     async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
         assert not await follow_reassignment(client, None, asks_controllers=False)
+
+
+# -- under a leader that is none of kvorum's ----------------------------------------------------
+
+
+LEADER_TEXT = (
+    "A reassignment of the quorum is wanted, and the leader, node 1, is not one of kvorum's and "
+    "takes no step by itself. A controller of kvorum, if one runs, has it take them; its log says "
+    "what it waits for."
+)
+
+
+@asynchronous
+@pytest.mark.parametrize(
+    ("wish", "shown"), [(Wish(), "hidden by the node that was asked"), (Wish(value="4,5"), "4,5")]
+)
+async def test_the_status_shows_a_wish_that_the_leader_does_not_know(
+    wish: Wish, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voters = quorum([replica(1), replica(2)], [replica(4)])
+    async with Leader(voters, wishes=[wish]) as node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out.splitlines() == [
+        LEADER_TEXT,
+        f"TargetVoters:           {shown}",
+        f"CurrentVoters:          {named(1, 2)}",
+    ]
+
+
+@asynchronous
+async def test_a_wish_that_is_there_once_and_then_described_is_the_leaders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    node = Leader(quorum([replica(1)]), quorum([replica(1)], [], going_to(1)), wishes=[Wish()])
+    async with node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out.startswith("TargetVoters:           1:")
+
+
+@asynchronous
+async def test_who_may_not_see_configurations_sees_no_wish(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        refused = recorded(NO_WISH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        node.answer("DescribeConfigs", lambda _: refused)
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
+
+
+@asynchronous
+@pytest.mark.parametrize("targets", ["4", None])
+async def test_waiting_lasts_as_long_as_the_wish_is_there(
+    targets: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = Leader(
+        *[quorum([replica(1)], [replica(4)])] * 2,
+        *[quorum([replica(1), replica(4)])] * 2,
+        quorum([replica(4)]),
+        wishes=[Wish(), Wish(), Wish(), Wish(), NO_WISH],
+    )
+    async with node, client_of(node.settings()) as client:
+        wanted = None if targets is None else parse_target_voters(targets)
+        assert await follow_reassignment(client, wanted, asks_controllers=False, pause_seconds=0)
+    end = "The quorum has the target voters."
+    if targets is None:
+        end = f"The reassignment has ended with voters {named(4)}."
+    assert capsys.readouterr().out.splitlines() == [
+        f"Voters: {named(1)}",
+        LEADER_TEXT,
+        f"Voters: {named(1, 4)}",
+        f"Voters: {named(4)}",
+        end,
+    ]
+
+
+@asynchronous
+async def test_a_leader_without_reassignments_is_given_a_configuration(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        node.answer(
+            "AlterPartitionReassignments", lambda _: altered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        )
+        await start_reassignment(client, parse_target_voters("4,5"), asks_controllers=False)
+        await cancel_reassignment(client, asks_controllers=False)
+        asked = [one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest)]
+    configs = [one.resources[0].configs[0] for one in asked]
+    assert [(one.config_operation, one.value) for one in configs] == [(0, "4,5"), (1, None)]
+    assert "is recorded as a configuration, and not checked" in capsys.readouterr().out
 
 
 # -- the command line --------------------------------------------------------------------------

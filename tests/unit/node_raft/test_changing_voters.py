@@ -16,6 +16,7 @@ from tests.unit.node_raft.reconfiguring import (
     partition_in,
 )
 
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
@@ -40,6 +41,24 @@ async def three_voters(lab: Lab) -> DynamicQuorum:
 
 def keys(quorum: DynamicQuorum, *node_ids: int) -> set[tuple[int, bytes]]:
     return {key_of(quorum.replicas[node_id]) for node_id in node_ids}
+
+
+async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
+    """A voter does, and so does an observer; before anything is committed nobody does."""
+    quorum = DynamicQuorum(lab)
+    await quorum.make(1, 2, 3)
+    quorum.format(1)
+    await quorum.start(3)
+    assert quorum.replicas[3].node.committed_voters() is None
+    await quorum.start(1, 2)
+    assert (await quorum.add(2)).error_code == ErrorCode.NONE
+    expected = frozenset(VoterKey(*key) for key in keys(quorum, 1, 2))
+
+    async def is_known() -> bool:
+        known = [replica.node.committed_voters() for replica in quorum.replicas.values()]
+        return known == [expected] * 3
+
+    await eventually(is_known)
 
 
 async def test_one_becomes_five_and_then_three_without_the_first(lab: Lab) -> None:

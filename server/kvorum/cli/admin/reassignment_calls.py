@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
@@ -18,6 +19,11 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -29,6 +35,13 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWish:
+    """The recorded target voters; `text` is None where the node that was asked hides it."""
+
+    text: str | None
 
 
 def reassign_call(
@@ -64,13 +77,18 @@ def reassign_call(
 
 
 def set_targets_call(
-    targets: TargetVoters, *, asks_controllers: bool, is_only_checked: bool = False
+    targets: TargetVoters | None, *, asks_controllers: bool, is_only_checked: bool = False
 ) -> Call[IncrementalAlterConfigsResponse, None]:
-    """Return the call that wants voters by ids and directories, or only has the wish checked."""
+    """Return the call that wants voters by ids and directories, or only has the wish checked.
+
+    With None it clears the wish.
+    """
 
     def request(_: int) -> IncrementalAlterConfigsRequest:
         config = IncrementalAlterConfigsRequestAlterableConfig(
-            TARGET_VOTERS, config_operation=Operation.SET, value=target_voters_text(targets)
+            TARGET_VOTERS,
+            config_operation=Operation.DELETE if targets is None else Operation.SET,
+            value=None if targets is None else target_voters_text(targets),
         )
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
         return IncrementalAlterConfigsRequest([resource], validate_only=is_only_checked)
@@ -106,6 +124,32 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
         request=request,
         response_class=ListPartitionReassignmentsResponse,
         read=read,
+    )
+
+
+def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
+    """Return the call that reads the wish where it is kept, None if there is none.
+
+    Every node answers it, real Kafka's as well; not to a client that may not see configurations.
+    """
+
+    def request(_: int) -> DescribeConfigsRequest:
+        resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_RESOURCE, [TARGET_VOTERS])
+        return DescribeConfigsRequest([resource])
+
+    def read(response: DescribeConfigsResponse) -> RecordedWish | None:
+        for result in response.results:
+            if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                return None
+            if result.error_code != ErrorCode.NONE:
+                raise final(refusal(result.error_code, result.error_message))
+            for config in result.configs:
+                if config.name == TARGET_VOTERS:
+                    return RecordedWish(config.value)
+        return None
+
+    return Call(
+        name="describeConfigs", request=request, response_class=DescribeConfigsResponse, read=read
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.admin.error_classes import class_of
+from kvorum.cli.admin.errors import AdminError, CallFailedError
 from kvorum.cli.admin.quorum_calls import describe_call
 from kvorum.cli.admin.reassignment_calls import reassign_call, set_targets_call
 from kvorum.cli.quorum_tool.quorum_view import description_of, key_of, keys_text, targets_of
@@ -16,9 +17,13 @@ from kvorum.controller.quorum_reassignment.plan import (
     planned_steps,
 )
 from kvorum.metadata.target_voters import TargetVoters
+from kvorum.wire.error_codes import ErrorCode
 
 FETCH_TIMEOUT_MS = 2000
 """Kafka's default of ``controller.quorum.fetch.timeout.ms``; the leader does not return its own."""
+UNCHECKED = (
+    "The leader is not one of kvorum's: the wish is recorded as a configuration, and not checked."
+)
 NO_REASSIGNMENT = "No reassignment of the quorum is under way."
 
 
@@ -30,13 +35,22 @@ async def start_reassignment(
         await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
     else:
         ids = [target.id for target in targets]
-        await client.call(reassign_call(ids, asks_controllers=asks_controllers))
+        try:
+            await client.call(reassign_call(ids, asks_controllers=asks_controllers))
+        except CallFailedError as error:
+            _check_ignorance(error)
+            await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
+            print(UNCHECKED)
     print(f"The quorum is being reassigned to voters {keys_text(targets)}.")
 
 
 async def cancel_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
     """Remove the wish, and print the voters that there are."""
-    await client.call(reassign_call(None, asks_controllers=asks_controllers))
+    try:
+        await client.call(reassign_call(None, asks_controllers=asks_controllers))
+    except CallFailedError as error:
+        _check_ignorance(error)
+        await client.call(set_targets_call(None, asks_controllers=asks_controllers))
     info = await client.call(describe_call(asks_controllers=asks_controllers))
     voters = keys_text(map(key_of, info.voters))
     print(f"The reassignment of the quorum is cancelled. The voters are {voters}.")
@@ -44,9 +58,15 @@ async def cancel_reassignment(client: AdminClient, *, asks_controllers: bool) ->
 
 async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
     """Print the target voters, the present ones, and what is still to be done."""
-    info = await look(client, asks_controllers=asks_controllers)
+    seen = await look(client, asks_controllers=asks_controllers)
+    info = seen.info
     if info.reassignment is None:
-        print(NO_REASSIGNMENT)
+        print(NO_REASSIGNMENT if seen.wish is None else seen.leader_text)
+        if seen.wish is not None:
+            print(
+                f"TargetVoters:           {seen.wish.text or 'hidden by the node that was asked'}"
+            )
+            print(f"CurrentVoters:          {keys_text(map(key_of, info.voters))}")
         return
     targets, quorum = targets_of(info.reassignment.targets), description_of(info)
     assignment = assignment_of(targets, quorum)
@@ -58,6 +78,12 @@ async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> 
     print(f"Removing:               {keys_text(assignment.leaving)}")
     if info.reassignment.block_text:
         print(f"WaitsFor:               {info.reassignment.block_text}")
+
+
+def _check_ignorance(error: CallFailedError) -> None:
+    """Raise the error, unless the leader is none of kvorum's: for it there is no such partition."""
+    if error.failure.class_name != class_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        raise error
 
 
 async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:

@@ -3,36 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.quorum_calls import QuorumInfo, describe_call
-from kvorum.cli.admin.reassignment_calls import is_wanted_call
+from kvorum.cli.admin.reassignment_calls import (
+    RecordedWish,
+    is_wanted_call,
+    recorded_wish_call,
+)
 from kvorum.cli.quorum_tool.quorum_view import key_of, keys_text, targets_of
 from kvorum.metadata.target_voters import TargetVoters
 from kvorum.metadata.voter_key import VoterKey
 
 PAUSE_SECONDS = 0.5
 """Between two looks at the quorum: a client gets no notice of a change."""
+UNDESCRIBED_LOOKS = 2
+"""The wish may have been written between two calls, and a broker may be behind: look again."""
 LOOKS_MAX = 60
 """So many times leaders may change between two calls before something else must be wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The quorum, and the wish if the leader is none of kvorum's: it does not describe it then."""
+
+    info: QuorumInfo
+    wish: RecordedWish | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a reassignment of the quorum is wanted."""
+        return self.info.reassignment is not None or self.wish is not None
+
+    @property
+    def leader_text(self) -> str:
+        """What is to be known about a leader that does not describe the wish."""
+        return (
+            f"A reassignment of the quorum is wanted, and the leader, node {self.info.leader_id}, "
+            "is not one of kvorum's and takes no step by itself. A controller of kvorum, if one "
+            "runs, has it take them; its log says what it waits for."
+        )
+
+
 async def look(
     client: AdminClient, *, asks_controllers: bool, pause_seconds: float = PAUSE_SECONDS
-) -> QuorumInfo:
-    """Return the quorum; `reassignment` is None in it only while none is wanted.
+) -> Look:
+    """Return the quorum and what is wanted.
 
     A leader describes the reassignment once its controller is active. Until then the active
-    controller, which the second call waits for, is asked whether there is one.
+    controller, which the second call waits for, is asked whether there is one. A leader that is
+    none of kvorum's knows of none either way, and only the record of the wish remains.
     """
+    undescribed_count = 0
     for _ in range(LOOKS_MAX):
         info = await client.call(describe_call(asks_controllers=asks_controllers))
         if info.reassignment is not None:
-            return info
+            return Look(info)
         if not await client.call(is_wanted_call(asks_controllers=asks_controllers)):
-            # The reassignment may have ended between the two calls.
-            return await client.call(describe_call(asks_controllers=asks_controllers))
+            wish = await client.call(recorded_wish_call())
+            if wish is None:
+                # The reassignment may have ended between the calls.
+                return Look(await client.call(describe_call(asks_controllers=asks_controllers)))
+            undescribed_count += 1
+            if undescribed_count == UNDESCRIBED_LOOKS:
+                return Look(info, wish)
         await asyncio.sleep(pause_seconds)
     raise AdminError("The leader lists a reassignment of the quorum and does not describe it.")
 
@@ -50,17 +86,23 @@ async def follow_reassignment(
     ends with other voters.
     """
     told = _Told()
+    was_wanted = False
     while True:
-        info = await look(client, asks_controllers=asks_controllers, pause_seconds=pause_seconds)
-        if info.reassignment is None:
+        seen = await look(client, asks_controllers=asks_controllers, pause_seconds=pause_seconds)
+        if not seen.is_wanted:
             break
-        targets = targets_of(info.reassignment.targets)
-        told.tell(info)
+        was_wanted = True
+        if seen.info.reassignment is not None:
+            targets = targets_of(seen.info.reassignment.targets)
+        told.tell(seen)
         await asyncio.sleep(pause_seconds)
-    if targets is None:
+    if targets is None and not was_wanted:
         return False
-    told.tell(info)
-    voters = [key_of(voter) for voter in info.voters]
+    told.tell(seen)
+    voters = [key_of(voter) for voter in seen.info.voters]
+    if targets is None:
+        print(f"The reassignment has ended with voters {keys_text(voters)}.")
+        return True
     if not _are_reached(targets, voters):
         raise AdminError(
             f"The reassignment has ended with voters {keys_text(voters)}: it was cancelled, or the "
@@ -83,12 +125,17 @@ class _Told:
     def __init__(self) -> None:
         self._voters: frozenset[VoterKey] | None = None
         self._block_reason = 0
+        self._leader_id: int | None = None
 
-    def tell(self, info: QuorumInfo) -> None:
+    def tell(self, seen: Look) -> None:
+        info = seen.info
         voters = [key_of(voter) for voter in info.voters]
         if frozenset(voters) != self._voters:
             self._voters = frozenset(voters)
             print(f"Voters: {keys_text(voters)}", flush=True)
+        if seen.wish is not None and info.leader_id != self._leader_id:
+            self._leader_id = info.leader_id
+            print(seen.leader_text, flush=True)
         if info.reassignment is None:
             return
         if info.reassignment.block_reason != self._block_reason:

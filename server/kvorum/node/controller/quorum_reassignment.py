@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
-from kvorum.controller.quorum_reassignment.catch_up import CatchUp
 from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
     describe_reassignment,
@@ -21,50 +18,30 @@ from kvorum.controller.quorum_reassignment.description import (
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
-    BlockReason,
-    Circumstances,
     HandOver,
     Reached,
     RemoveVoter,
     Step,
-    assignment_of,
-    next_step,
 )
+from kvorum.controller.quorum_reassignment.pursuit import Pursuit
+from kvorum.controller.quorum_reassignment.step_requests import refusal_of_change, voter_request
 from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import (
-    InvalidTargetVotersError,
-    parse_target_voters,
-    recorded_target_voters,
-)
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller.quorum_reassignment_status import ReassignmentStatus
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
-from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kvorum.wire.uuid_text import ZERO_UUID
 
 LOOKS_PER_ELECTION_TIMEOUT: Final = 20
 """How often the targets' progress is looked at; a round that is missed by a look is timed late."""
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ReassignmentStatus:
-    """What is wanted, and what is waited for; `blocked` is None while there is progress."""
-
-    target_text: str
-    blocked: Blocked | None
 
 
 class QuorumReassignment:
@@ -77,7 +54,7 @@ class QuorumReassignment:
         self._raft = raft
         self._loader = loader
         self._clock = clock
-        self._status: ReassignmentStatus | None = None
+        self._status = ReassignmentStatus()
 
     @property
     def pause_seconds(self) -> float:
@@ -87,74 +64,51 @@ class QuorumReassignment:
 
     def describe(self, text: str) -> ReassignmentDescription:
         """Return how far the quorum is from the target voters that `text` lists."""
-        status = self._status
-        blocked = status.blocked if status is not None and status.target_text == text else None
         return describe_reassignment(
-            text, self._raft.describe_quorum(), blocked, now_ms=self._clock.wall_ms()
+            text,
+            self._raft.describe_quorum(),
+            self._status.blocked_for(text),
+            now_ms=self._clock.wall_ms(),
         )
 
     async def take_steps(self) -> None:
         """Take steps while this is the active controller and there is a wish."""
-        catch_up = CatchUp(election_timeout_ms=self._raft.settings.raft.election_timeout_ms)
-        refusals = Counter[VoterKey]()
+        config = self._raft.settings.raft
+        pursuit = Pursuit(
+            election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
+        )
         while self._controller.is_active and self._raft.is_leader:
             text = recorded_target_voters(self._loader.published)
             if text is None:
                 _log.info(LogEvent("No reassignment of the quorum is wanted any more"))
                 return
-            step = self._next_step(text, catch_up, refusals)
+            step = self._next_step(text, pursuit)
             if not isinstance(step, Blocked):
                 _log.info(LogEvent("Reassigning the quorum", target_voters=text, step=str(step)))
                 refusal = await self._take(step, text)
-                if refusal is not None and isinstance(step, AddVoter):
-                    refusals[step.key] += 1
+                if refusal is not None:
+                    pursuit.was_refused(step)
                 step = refusal or step
             if isinstance(step, Blocked):
-                self._note(text, step)
+                self._status.wait(text, step)
                 await asyncio.sleep(self.pause_seconds)
             else:
-                self._status = ReassignmentStatus(text, None)
+                self._status.advance(text)
 
-    def _next_step(self, text: str, catch_up: CatchUp, refusals: Counter[VoterKey]) -> Step:
-        try:
-            targets = parse_target_voters(text)
-        except InvalidTargetVotersError as error:
-            return Blocked(BlockReason.UNREADABLE, str(error))
-        quorum, now_ms = self._raft.describe_quorum(), self._clock.monotonic_ms()
-        catch_up.observe(quorum, assignment_of(targets, quorum).new, now_ms)
-        circumstances = Circumstances(
-            controllers=self._loader.published.cluster.controllers,
-            fetch_timeout_ms=self._raft.settings.raft.fetch_timeout_ms,
-            has_caught_up=lambda key: catch_up.has_caught_up(key, now_ms),
-            progress_text=lambda key: catch_up.describe(key, now_ms),
-            refusals=refusals,
+    def _next_step(self, text: str, pursuit: Pursuit) -> Step:
+        return pursuit.next_step(
+            text,
+            self._raft.describe_quorum(),
+            self._loader.published.cluster.controllers,
+            now_ms=self._clock.monotonic_ms(),
         )
-        return next_step(targets, quorum, circumstances)
-
-    def _note(self, text: str, blocked: Blocked) -> None:
-        """Keep what is waited for, and log it when it changes."""
-        before = self._status
-        is_known = (
-            before is not None
-            and before.target_text == text
-            and before.blocked is not None
-            and before.blocked.reason is blocked.reason
-        )
-        if not is_known:
-            _log.info(
-                LogEvent(
-                    "The reassignment of the quorum waits", target_voters=text, reason=blocked.text
-                )
-            )
-        self._status = ReassignmentStatus(text, blocked)
 
     async def _take(self, step: Step, text: str) -> Blocked | None:
         """Take a step; return the refusal if it is refused."""
         match step:
-            case AddVoter():
-                return await self._add(step)
-            case RemoveVoter():
-                return await self._remove(step.key)
+            case AddVoter() | RemoveVoter():
+                request = voter_request(step, cluster_id=self._raft.settings.cluster_id)
+                return refusal_of_change(step, await self._ask(request))
             case HandOver():
                 self._raft.resign(self._raft.epoch)
             case Reached():
@@ -162,30 +116,6 @@ class QuorumReassignment:
             case Blocked():
                 return step
         return None
-
-    async def _add(self, step: AddVoter) -> Blocked | None:
-        request = AddRaftVoterRequest(
-            cluster_id=self._raft.settings.cluster_id,
-            voter_id=step.key.id,
-            voter_directory_id=step.key.directory_id or ZERO_UUID,
-            listeners=[
-                AddRaftVoterRequestListener(one.listener, one.host, one.port)
-                for one in step.registration.listeners
-            ],
-        )
-        response = await self._ask(request)
-        assert isinstance(response, AddRaftVoterResponse)
-        return _refusal(step, response.error_code, response.error_message)
-
-    async def _remove(self, key: VoterKey) -> Blocked | None:
-        request = RemoveRaftVoterRequest(
-            cluster_id=self._raft.settings.cluster_id,
-            voter_id=key.id,
-            voter_directory_id=key.directory_id or ZERO_UUID,
-        )
-        response = await self._ask(request)
-        assert isinstance(response, RemoveRaftVoterResponse)
-        return _refusal(RemoveVoter(key), response.error_code, response.error_message)
 
     async def _ask(
         self, request: AddRaftVoterRequest | RemoveRaftVoterRequest
@@ -198,13 +128,6 @@ class QuorumReassignment:
         )
         assert isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse)
         return response
-
-
-def _refusal(step: Step, error_code: int, message: str | None) -> Blocked | None:
-    if error_code == ErrorCode.NONE:
-        return None
-    cause = message or f"error {error_code}"
-    return Blocked(BlockReason.REFUSED, f"the leader refuses to {step}: {cause}")
 
 
 def _clear(

@@ -1,7 +1,7 @@
 """Has the quorum reassigned while there is a wish for other voters (KIP-642).
 
-It waits for a wish, and for this node to be the active controller; the steps are taken by a
-`QuorumReassignment`.
+It waits for a wish. While this node is the active controller, a `QuorumReassignment` takes the
+steps; while another node leads, a `QuorumReassignmentProxy` watches whether that one does.
 """
 
 from __future__ import annotations
@@ -9,35 +9,52 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
     from kvorum.node.controller.quorum_reassignment import QuorumReassignment
+    from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 
+FAILURE_PAUSE_SECONDS: Final = 10.0
+"""The pause after an unexpected error, so that a lasting one does not fill the log."""
+PAUSE_SECONDS: Final = 0.05
+"""Between the end of a leadership and the next look at who leads: neither knows of it at once."""
 _log = logging.getLogger(__name__)
 
 
 class QuorumReassignmentManager:
-    """Works towards the target voters while this controller is the active one."""
+    """Works towards the target voters, as the active controller or in place of a leader."""
 
     def __init__(
-        self, controller: QuorumController, *, raft: RaftNode, loader: MetadataLoader, clock: Clock
+        self,
+        controller: QuorumController,
+        *,
+        raft: RaftNode,
+        loader: MetadataLoader,
+        clock: Clock,
+        outgoing: Outgoing,
+        failure_pause_seconds: float = FAILURE_PAUSE_SECONDS,
     ) -> None:
         self._controller = controller
         self._raft = raft
         self._loader = loader
         self._clock = clock
+        self._outgoing = outgoing
+        self._failure_pause_seconds = failure_pause_seconds
         self._running: asyncio.Task[None] | None = None
         self._current: QuorumReassignment | None = None
+        self._proxy: QuorumReassignmentProxy | None = None
 
     def start(self) -> None:
         """Begin to look for a wish; the replica must have been opened."""
@@ -61,8 +78,15 @@ class QuorumReassignmentManager:
             return None
         return (self._current or self._begin()).describe(text)
 
+    def describe_as_proxy(self) -> ReassignmentDescription | None:
+        """Return how far it is under another leader, None where that one sees to it itself."""
+        text = recorded_target_voters(self._loader.published)
+        return None if text is None or self._proxy is None else self._proxy.describe(text)
+
+    # Both are imported with the first wish: most quorums never have one, and every start would be
+    # later.
+
     def _begin(self) -> QuorumReassignment:
-        # Imported with the first wish: most quorums never have one, and every start would be later.
         from kvorum.node.controller.quorum_reassignment import (  # noqa: PLC0415 - see above
             QuorumReassignment,
         )
@@ -71,21 +95,68 @@ class QuorumReassignmentManager:
             self._controller, raft=self._raft, loader=self._loader, clock=self._clock
         )
 
+    def _begin_as_proxy(self) -> QuorumReassignmentProxy:
+        from kvorum.node.controller.quorum_reassignment_proxy import (  # noqa: PLC0415 - see above
+            QuorumReassignmentProxy,
+        )
+
+        return QuorumReassignmentProxy(
+            self._controller,
+            raft=self._raft,
+            loader=self._loader,
+            clock=self._clock,
+            outgoing=self._outgoing,
+        )
+
     async def _run(self) -> None:
         while True:
             await self._loader.wait_for(lambda image: recorded_target_voters(image) is not None)
-            await self._controller.wait_until_active()
-            self._current = self._begin()
-            pause_seconds = self._current.pause_seconds
             try:
-                await self._current.take_steps()
+                await self._take_steps()
             except RaftStoppedError:
                 return
             except NotControllerError:
                 pass
             except RequestError:
                 _log.exception("A step of the reassignment of the quorum failed")
-            finally:
-                self._current = None
+            except Exception:  # noqa: BLE001 - a wish must not take the node down, see below
+                await self._after_failure()
             # The replica knows first that it leads no longer, the controller a moment later.
-            await asyncio.sleep(pause_seconds)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _take_steps(self) -> None:
+        """Take steps until the leadership changes, or there is no wish any more."""
+        if self._raft.is_leader:
+            await self._take_steps_as_leader()
+            return
+        self._proxy = self._begin_as_proxy()
+        try:
+            await self._proxy.take_steps()
+        finally:
+            self._proxy = None
+
+    async def _take_steps_as_leader(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE_SECONDS):
+                await self._controller.wait_until_active()
+        self._current = self._begin()
+        try:
+            await self._current.take_steps()
+        finally:
+            self._current = None
+
+    async def _after_failure(self) -> None:
+        """Report an unexpected error, and pause before the next try.
+
+        The node goes on, as it does when an operation of its controller fails. The wish outlives
+        the process: a node that ended here would end after every start, and so would each one that
+        leads after it, so that nobody could cancel the wish.
+        """
+        self._controller.measures.failure_count += 1
+        _log.exception(
+            LogEvent(
+                "The reassignment of the quorum failed, and is tried again",
+                target_voters=recorded_target_voters(self._loader.published),
+            )
+        )
+        await asyncio.sleep(self._failure_pause_seconds)

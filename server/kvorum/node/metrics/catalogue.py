@@ -196,7 +196,10 @@ OWN_REASSIGNMENT: Final = MetricGroup(
     OWN_DOMAIN,
     "",
     {
-        "quorum_reassignment_adding_voters": "Target voters that are no voters yet",
+        "quorum_reassignment_adding_voters": (
+            "Target voters that are no voters yet; this and the next two are shown by the active "
+            "controller, and by each of kvorum's while a leader of real Kafka is led to the targets"
+        ),
         "quorum_reassignment_removing_voters": "Voters that are not among the target voters",
         "quorum_reassignment_blocked_reason": (
             "0 while there is progress, or nothing to do; otherwise what the reassignment waits "
@@ -206,7 +209,7 @@ OWN_REASSIGNMENT: Final = MetricGroup(
         ),
     },
 )
-"""Of a reassignment of the quorum (KIP-642); on the active controller only."""
+"""Of a reassignment of the quorum (KIP-642); on the active controller, or on all in its place."""
 OWN_COUNTS: Final = MetricGroup(
     OWN_DOMAIN,
     "",

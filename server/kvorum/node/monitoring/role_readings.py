@@ -120,10 +120,15 @@ def _heartbeats(shared: SharedServer, controller: QuorumController) -> Iterator[
 
 
 def _reassignment(server: ControllerServer) -> Iterator[Reading]:
-    """Yield how far the quorum is from its target voters; the active controller knows."""
-    if not server.is_active:
-        return
+    """Yield how far the quorum is from its target voters.
+
+    The active controller knows, and each of ours while the leader does not act on the wish.
+    """
     found, group = server.reassignment.describe(), catalogue.OWN_REASSIGNMENT
+    if not server.is_active:
+        found = server.reassignment.describe_as_proxy()
+        if found is None:
+            return
     adding, removing, reason = (
         (0, 0, 0)
         if found is None

@@ -175,6 +175,12 @@ class RaftClient:
         """The voters as of the log's end."""
         return self.core.history.voters
 
+    def committed_voters(self) -> frozenset[VoterKey] | None:
+        """Return the latest voters in this replica's log, None unless they are committed."""
+        if not self.core.are_voters_committed:
+            return None
+        return frozenset(VoterKey(one.key.id, one.key.directory_id) for one in self.voters.voters)
+
     def describe_quorum(self) -> QuorumDescription:
         """Return what this replica knows of the quorum as its leader; nobody where it is none."""
         known = self.core.describe_quorum(self._driver.now())

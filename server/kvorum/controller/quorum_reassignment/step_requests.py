@@ -1,0 +1,80 @@
+"""Steps as the requests that an operator would send, and what the responses say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    Blocked,
+    BlockReason,
+    Reached,
+    RemoveVoter,
+)
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import (
+    AddRaftVoterRequest,
+    AddRaftVoterRequestListener,
+    AddRaftVoterResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.uuid_text import ZERO_UUID
+
+_DELETE: Final = 1
+"""The operation of IncrementalAlterConfigs; `kvorum.controller.configs` knows this package."""
+
+
+def voter_request(
+    step: AddVoter | RemoveVoter, *, cluster_id: str
+) -> AddRaftVoterRequest | RemoveRaftVoterRequest:
+    """Return the request that makes a replica a voter, or an observer."""
+    node_id, directory_id = step.key.id, step.key.directory_id or ZERO_UUID
+    if isinstance(step, RemoveVoter):
+        return RemoveRaftVoterRequest(cluster_id, node_id, directory_id)
+    return AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        listeners=[
+            AddRaftVoterRequestListener(one.listener, one.host, one.port)
+            for one in step.registration.listeners
+        ],
+    )
+
+
+def refusal_of_change(
+    step: AddVoter | RemoveVoter, response: AddRaftVoterResponse | RemoveRaftVoterResponse
+) -> Blocked | None:
+    """Return why the leader has not changed the voters, None if it has."""
+    return _refusal(step, response.error_code, response.error_message)
+
+
+def clear_request() -> IncrementalAlterConfigsRequest:
+    """Return the request that clears the wish; whichever it is when the leader reads it."""
+    config = IncrementalAlterConfigsRequestAlterableConfig(
+        TARGET_VOTERS, config_operation=_DELETE, value=None
+    )
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
+    return IncrementalAlterConfigsRequest([resource])
+
+
+def refusal_to_clear(step: Reached, response: IncrementalAlterConfigsResponse) -> Blocked | None:
+    """Return why the leader has not cleared the wish, None if it has."""
+    for one in response.responses:
+        if one.error_code != ErrorCode.NONE:
+            return _refusal(step, one.error_code, one.error_message)
+    return None
+
+
+def _refusal(step: AddVoter | RemoveVoter | Reached, code: int, text: str | None) -> Blocked | None:
+    if code == ErrorCode.NONE:
+        return None
+    return Blocked(BlockReason.REFUSED, f"the leader refuses to {step}: {text or f'error {code}'}")

@@ -1,0 +1,75 @@
+"""Which controller takes the next step in place of a leader that does not act on the wish.
+
+Nobody appoints one: every controller of ours watches the same leader, and the lowest id goes first.
+The others let it have so much time that they see the step before they would take it themselves.
+
+1. Once a step can be taken, a controller waits for one delay more than there are live controllers
+   with lower ids. Not all of these need be ours; one that does not act costs one delay.
+2. If the voters change meanwhile, somebody else has acted, and the wait begins anew.
+3. Who made the latest change goes on without a wait: while it works, nobody else's wait ends.
+
+With a new leader all of them wait again. It may be one of ours, which acts itself; its responses
+show that when its controller is active, a moment after its election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from kvorum.controller.quorum_description import QuorumDescription
+from kvorum.controller.quorum_reassignment.next_step import BlockReason
+from kvorum.metadata.voter_key import VoterKey
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The wish, and the voters under one leader; `waits_for` is None if a step can be taken."""
+
+    target_text: str
+    leader_epoch: int
+    voters: frozenset[VoterKey]
+    waits_for: BlockReason | None
+
+
+class Turn:
+    """Says when one controller may act; `delay_ms` is what a step takes at most to show."""
+
+    def __init__(self, node_id: int, *, delay_ms: float) -> None:
+        self._node_id = node_id
+        self._delay_ms = delay_ms
+        self._situation: Situation | None = None
+        self._since_ms = 0.0
+        self._own: Situation | None = None
+
+    def has_come(
+        self, situation: Situation, live_controllers: Collection[int], now_ms: float
+    ) -> bool:
+        """Return whether it is this controller that acts, or says what is waited for."""
+        if situation != self._situation:
+            self._situation, self._since_ms = situation, now_ms
+        if replace(situation, waits_for=None) == self._own:
+            return True
+        rank = sum(node_id < self._node_id for node_id in live_controllers)
+        return now_ms - self._since_ms >= (rank + 1) * self._delay_ms
+
+    def changed_voters(self, before: Situation, after: frozenset[VoterKey]) -> None:
+        """Take note that this controller's own step has led to the voters `after`."""
+        self._own = replace(before, voters=after, waits_for=None)
+
+    def missed(self) -> None:
+        """Take note that this controller's own step was not taken: the wait begins anew."""
+        self._own = self._situation = None
+
+
+def live_controllers(
+    quorum: QuorumDescription, controllers: Collection[int], *, fetch_timeout_ms: float
+) -> frozenset[int]:
+    """Return the controllers that fetch from the leader; the leader is none of them."""
+    return frozenset(
+        state.key.id
+        for state in (*quorum.voters, *quorum.observers)
+        if state.key.id in controllers
+        and state.key.id != quorum.leader_id
+        and state.fetches(within_ms=fetch_timeout_ms)
+    )

@@ -1,0 +1,280 @@
+"""The steps of a reassignment in place of a leader that does not act on the wish (KIP-642).
+
+Real Kafka's controllers keep the wish and do nothing about it. While one of them leads, a
+controller of ours does what an operator would: it asks for the state of the quorum, decides by the
+same rules as a leader of ours, and sends one change at a time. The leader checks each change as it
+always does, and takes one at a time: nothing here can harm the quorum more than an operator could.
+What has to be prevented is a step that is out of date, or that two controllers take.
+
+1. The leader describes the quorum. If the response has the wish (the tagged field 642), the leader
+   is one of ours and acts itself: it is left alone for the rest of its epoch.
+2. The image has to hold everything that was committed when the leader described the quorum, and
+   the voters of this replica's own log have to be the described ones, and committed. So the step is
+   decided from a wish and from voters that were the latest when the leader answered.
+3. The step is sent on the same connection, once, and only if it is this controller's turn.
+
+What remains is the time from the leader's answer to its receipt of the step. A wish that replaces
+another just then may be followed by one step that belongs to the other; and if the other was
+reached just then, the new one is cleared with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from kvorum.controller.quorum_description import QuorumDescription
+from kvorum.controller.quorum_reassignment.description import (
+    ReassignmentDescription,
+    describe_reassignment,
+)
+from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    Blocked,
+    BlockReason,
+    HandOver,
+    Reached,
+    RemoveVoter,
+    Step,
+)
+from kvorum.controller.quorum_reassignment.pursuit import Pursuit
+from kvorum.controller.quorum_reassignment.step_requests import (
+    clear_request,
+    refusal_of_change,
+    refusal_to_clear,
+    voter_request,
+)
+from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
+from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voter_key import VoterKey
+from kvorum.node.clock import Clock
+from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller.quorum_reassignment_status import ReassignmentStatus
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.client_connection import ClientConnectionError
+from kvorum.node.outbound.leader_connection import LeaderConnection
+from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.raft import RaftNode
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+)
+from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from kvorum.wire.quorum_reassignment_tag import reassignment_in
+
+LOOKS_PER_ELECTION_TIMEOUT: Final = 5
+"""How often the leader is asked: less often than a leader of ours looks at its own state."""
+DELAYS_PER_ELECTION_TIMEOUT: Final = 2
+"""How long a controller lets the ones before it act: a change takes a few looks to show."""
+ANSWER_TIMES: Final = 2
+"""The leader gives up a change after the request timeout of the quorum, and then answers."""
+_log = logging.getLogger(__name__)
+
+
+class QuorumReassignmentProxy:
+    """Has another node's replica, which leads, take one step after the other."""
+
+    def __init__(
+        self,
+        controller: QuorumController,
+        *,
+        raft: RaftNode,
+        loader: MetadataLoader,
+        clock: Clock,
+        outgoing: Outgoing,
+    ) -> None:
+        settings = raft.settings
+        config = settings.raft
+        self._controller = controller
+        self._raft = raft
+        self._loader = loader
+        self._clock = clock
+        self._status = ReassignmentStatus()
+        self._pursuit = Pursuit(
+            election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
+        )
+        self._turn = Turn(
+            settings.node_id, delay_ms=config.election_timeout_ms / DELAYS_PER_ELECTION_TIMEOUT
+        )
+        self._leader = LeaderConnection(
+            client_id=str(settings.node_id),
+            timeout_ms=ANSWER_TIMES * config.request_timeout_ms,
+            outgoing=outgoing,
+        )
+        self._quorum: QuorumDescription | None = None
+        self._acting_epoch = -1
+
+    def describe(self, text: str) -> ReassignmentDescription | None:
+        """Return how far the quorum is from the target voters; None where the leader sees to it."""
+        if self._quorum is None:
+            return None
+        return describe_reassignment(
+            text, self._quorum, self._status.blocked_for(text), now_ms=self._clock.wall_ms()
+        )
+
+    async def take_steps(self) -> None:
+        """Take steps while there is a wish and another node leads."""
+        try:
+            while not self._raft.is_leader:
+                if recorded_target_voters(self._loader.published) is None:
+                    return
+                await self._look()
+                await self._pause()
+        finally:
+            self._leader.close()
+
+    async def _pause(self) -> None:
+        """Wait until the leader is asked again, or until this is the active controller."""
+        seconds = self._raft.settings.raft.election_timeout_ms / 1000 / LOOKS_PER_ELECTION_TIMEOUT
+        if self._controller.is_active:
+            # The controller of a replica that leads no longer learns of that in a moment.
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._controller.wait_until_active()
+
+    async def _look(self) -> None:
+        """Ask the leader, and take the next step if there is one."""
+        epoch, address = self._raft.epoch, self._raft.leader_endpoint()
+        if address is None or epoch == self._acting_epoch:
+            self._quorum = None
+            return
+        try:
+            await self._leader.open(address, epoch=epoch)
+            answer = await self._described(epoch)
+            if answer is None:
+                self._quorum = None
+            elif await self._has_image_of(answer.high_watermark):
+                await self._decide(answer)
+        except (ClientConnectionError, WireError) as error:
+            self._quorum = None
+            self._turn.missed()
+            _log.debug("The leader cannot be asked about the reassignment: %s", error)
+
+    async def _described(self, epoch: int) -> DescribeQuorumResponsePartitionData | None:
+        """Return the quorum as the leader of `epoch` describes it, None if that one acts itself."""
+        topic = DescribeQuorumRequestTopicData(
+            CLUSTER_METADATA_TOPIC, [DescribeQuorumRequestPartitionData(CLUSTER_METADATA_PARTITION)]
+        )
+        response = await self._leader.request(
+            DescribeQuorumRequest([topic]), DescribeQuorumResponse
+        )
+        told = [one for topic in response.topics for one in topic.partitions]
+        if response.error_code != ErrorCode.NONE or not told:
+            self._note_silence(response.error_code)
+            return None
+        answer = told[0]
+        if answer.error_code != ErrorCode.NONE or answer.leader_epoch != epoch:
+            # It leads no longer, or not yet.
+            return None
+        if reassignment_in(answer) is not None:
+            self._acting_epoch = epoch
+            return None
+        return answer
+
+    def _note_silence(self, error_code: int) -> None:
+        """Log that the leader does not describe the quorum, probably for lack of a permission."""
+        text = recorded_target_voters(self._loader.published)
+        if text is not None:
+            cause = f"the leader refuses to describe the quorum: error {error_code}"
+            self._status.wait(text, Blocked(BlockReason.REFUSED, cause))
+
+    async def _has_image_of(self, high_watermark: int) -> bool:
+        """Wait until everything that the leader had committed is in the image, if it soon is."""
+        timeout_ms = self._raft.settings.raft.election_timeout_ms
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._loader.wait_for(
+                    lambda _: self._loader.last_offset >= high_watermark - 1
+                )
+                return True
+        return False
+
+    async def _decide(self, answer: DescribeQuorumResponsePartitionData) -> None:
+        """Take the next step if there is one, and if it is this controller's turn."""
+        image, now_ms = self._loader.published, self._clock.monotonic_ms()
+        text = recorded_target_voters(image)
+        if text is None:
+            return
+        controllers = image.cluster.controllers
+        quorum = self._quorum = quorum_described_by(
+            answer,
+            kraft_version=self._raft.kraft_version,
+            committed_voters=self._raft.committed_voters(),
+        )
+        step = self._pursuit.next_step(text, quorum, controllers, now_ms=now_ms)
+        waits_for = step.reason if isinstance(step, Blocked) else None
+        voters = frozenset(state.key for state in quorum.voters)
+        situation = Situation(text, answer.leader_epoch, voters, waits_for)
+        fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
+        live = live_controllers(quorum, controllers, fetch_timeout_ms=fetch_timeout_ms)
+        has_turn = self._turn.has_come(situation, live, now_ms)
+        if not isinstance(step, Blocked):
+            self._status.advance(text)
+            if has_turn:
+                await self._take(step, situation, quorum)
+        elif has_turn:
+            self._status.wait(text, step)
+
+    async def _take(self, step: Step, situation: Situation, quorum: QuorumDescription) -> None:
+        if isinstance(step, HandOver):
+            # A leader that is asked to remove itself resigns once that is committed.
+            step = RemoveVoter(_leader_of(quorum))
+        _log.info(
+            LogEvent(
+                "Reassigning the quorum in place of its leader",
+                leader=quorum.leader_id,
+                target_voters=situation.target_text,
+                step=str(step),
+            )
+        )
+        refusal = await self._ask(step)
+        if refusal is None:
+            self._turn.changed_voters(situation, _voters_after(step, situation.voters))
+            return
+        self._turn.missed()
+        self._pursuit.was_refused(step)
+        self._status.wait(situation.target_text, refusal)
+
+    async def _ask(self, step: Step) -> Blocked | None:
+        """Send a step to the leader; return why it does not take it.
+
+        That another controller has been quicker is a refusal too: then that one goes on.
+        """
+        if isinstance(step, Reached):
+            answer = await self._leader.request(clear_request(), IncrementalAlterConfigsResponse)
+            return refusal_to_clear(step, answer)
+        assert isinstance(step, AddVoter | RemoveVoter)
+        request = voter_request(step, cluster_id=self._raft.settings.cluster_id)
+        if isinstance(request, AddRaftVoterRequest):
+            return refusal_of_change(
+                step, await self._leader.request(request, AddRaftVoterResponse)
+            )
+        return refusal_of_change(step, await self._leader.request(request, RemoveRaftVoterResponse))
+
+
+def _leader_of(quorum: QuorumDescription) -> VoterKey:
+    return next(state.key for state in quorum.voters if state.key.id == quorum.leader_id)
+
+
+def _voters_after(step: Step, voters: frozenset[VoterKey]) -> frozenset[VoterKey]:
+    match step:
+        case AddVoter():
+            return voters | {step.key}
+        case RemoveVoter():
+            return voters - {step.key}
+        case _:
+            return voters

@@ -1,0 +1,160 @@
+"""Controllers of both kinds, whose voters are changed by the wish for others (KIP-642)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+from tests.interop.kvorum_node import run_kvorum
+from tests.interop.test_mixed_quorum import Voter
+from tests.interop.test_mixed_voter_changes import until, voter_ids
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+CLUSTER_WIDE = (4, "")
+KEY = "kvorum.quorum.target.voters"
+# The parts of a real node that records go through: what they log as an error concerns the wish.
+# Others fail now and then when a node starts or stops, or while nobody leads.
+CONCERNED = (
+    " fault",
+    "Fault",
+    "ConfigPublisher",
+    "ConfigurationControlManager",
+    "Loader",
+    "Snapshot",
+    KEY,
+)
+# A real node that stops closes its parts while others still use them, and says so as a fault: its
+# loader reads from a log that is closed, or has no publishers yet where the start was not over.
+STOPPING = re.compile(
+    r"Terminating process due to signal.*?(?=Registered signal handlers|\Z)", re.DOTALL
+)
+ERROR = re.compile(" ERROR | FATAL ")
+Controllers = dict[int, Voter]
+
+
+def formed(
+    folder: Path,
+    java: Java,
+    *,
+    ours: Collection[int],
+    real: Collection[int],
+    first: int,
+    cluster_id: str | None = None,
+) -> Controllers:
+    """Format controllers: `first` is a quorum of its own, the others are observers."""
+    ports = free_ports(len(ours) + len(real))
+    made = {
+        node_id: Voter(node_id, port, folder / str(node_id))
+        for node_id, port in zip((*ours, *real), ports, strict=True)
+    }
+    servers = ",".join(f"127.0.0.1:{one.port}" for one in made.values())
+    cluster_id = cluster_id or run_kvorum("storage", "random-uuid").strip()
+    for node_id, one in made.items():
+        one.folder.mkdir()
+        one.properties.write_text(_settings(one, servers), encoding="utf-8")
+        start = "--standalone" if node_id == first else "--no-initial-controllers"
+        properties = str(one.properties)
+        run_kvorum("storage", "format", "--cluster-id", cluster_id, "--config", properties, start)
+        one.command = (
+            [sys.executable, "-m", "kvorum.cli", "server", properties]
+            if node_id in ours
+            else java.command("kafka.Kafka", properties, heap_mb=384, log_level="INFO")
+        )
+    return made
+
+
+def _settings(one: Voter, servers: str) -> str:
+    settings = {
+        "process.roles": "controller",
+        "node.id": str(one.node_id),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"CONTROLLER://127.0.0.1:{one.port}",
+        "log.dirs": str(one.data),
+        "controller.quorum.bootstrap.servers": servers,
+        # Snapshots after a few records, so that the wish goes through snapshots as well.
+        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        # A broker that a test plays sends no more heartbeats than the first.
+        "broker.session.timeout.ms": "600000",
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def end(controllers: Controllers) -> None:
+    """Kill whoever still runs."""
+    for one in controllers.values():
+        if one.process is not None:
+            one.process.kill()
+            one.process.wait()
+
+
+def start(controllers: Mapping[int, Voter], *node_ids: int) -> None:
+    for node_id in node_ids:
+        controllers[node_id].start()
+
+
+def are_observing(controllers: Controllers, *node_ids: int) -> None:
+    """Wait until these replicas fetch from the leader."""
+    until(
+        controllers,
+        lambda found: (
+            {*node_ids} <= {one.replica_id for one in (*found.observers, *found.current_voters)}
+        ),
+    )
+
+
+def is_wanted(address: str) -> bool:
+    """Tell whether there is a wish; a real controller hides its value."""
+    resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_WIDE, [KEY])
+    with RawClient(address) as client:
+        response = client.ask(DescribeConfigsRequest([resource]), DescribeConfigsResponse, 4)
+    (result,) = response.results
+    assert result.error_code == ErrorCode.NONE, result.error_message
+    return any(config.name == KEY for config in result.configs)
+
+
+def is_reached(controllers: Controllers, replicas: Collection[int]) -> None:
+    """Wait until these are the voters and the wish is cleared."""
+    until(
+        controllers,
+        lambda found: (
+            voter_ids(found) == {*replicas}
+            and not is_wanted(f"127.0.0.1:{controllers[found.leader_id].port}")
+        ),
+    )
+
+
+def log_of(one: Voter) -> str:
+    """Return what a controller has logged; nothing if it was never started."""
+    file = one.folder / "log.txt"
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def assert_nothing_wrong(one: Voter) -> None:
+    log = log_of(one)
+    assert faults(log) == []
+    assert KEY in log, "it never saw the wish"
+
+
+def faults(log: str) -> list[str]:
+    """Return the errors that a real node logged while it ran and that concern records."""
+    errors = [line for line in STOPPING.sub("", log).splitlines() if ERROR.search(line)]
+    return [line for line in errors if any(text in line for text in CONCERNED)]
+
+
+def whole_log(one: Voter) -> bytes:
+    """Return the log of a stopped controller, with the snapshot that it begins with."""
+    folder = one.data / "__cluster_metadata-0"
+    segments = sorted(folder.glob("*.log"))
+    snapshots = folder.glob(f"{segments[0].stem}-*.checkpoint")
+    return b"".join(file.read_bytes() for file in (*snapshots, *segments))

@@ -1,0 +1,200 @@
+"""The wish for other voters (KIP-642) while a real controller leads, which does not act on it.
+
+One of our controllers does in its place, whether it is a voter or not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+from tests.interop.kvorum_node import run_kvorum
+from tests.interop.mixed_controllers import (
+    CLUSTER_WIDE,
+    KEY,
+    Controllers,
+    are_observing,
+    assert_nothing_wrong,
+    end,
+    formed,
+    is_reached,
+    log_of,
+    start,
+    whole_log,
+)
+from tests.interop.test_mixed_quorum import Voter
+from tests.interop.test_mixed_voter_changes import Described, until, voter_ids
+from tests.process.combined_node import CLUSTER_ID
+from tests.process.quorum.broker import try_to_register
+from tests.process.quorum.writers import Writers
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.test_described_reassignment import figures
+
+from kvorum.metadata.record_frame import decode_record
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.records import read_batches
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+UNKNOWN_TARGET = 3
+OURS, REAL = (1, 4, 6), (2, 3, 5)
+QUICK_PAUSE_SECONDS = 0.01
+STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ voter \d+|clear)")
+
+
+@pytest.fixture
+def controllers(tmp_path: Path, java: Java) -> Iterator[Controllers]:
+    """Controllers of both kinds, formatted; node 2, a real one, is a quorum of its own."""
+    made = formed(tmp_path, java, ours=OURS, real=REAL, first=2, cluster_id=CLUSTER_ID)
+    yield made
+    end(made)
+
+
+def want(controllers: Controllers, value: str) -> None:
+    """Write the wish as a configuration, which every leader accepts."""
+    config = IncrementalAlterConfigsRequestAlterableConfig(KEY, config_operation=0, value=value)
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
+
+    def is_written(found: Described) -> bool:
+        with RawClient(f"127.0.0.1:{controllers[found.leader_id].port}") as client:
+            response = client.ask(
+                IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1
+            )
+        return response.responses[0].error_code == ErrorCode.NONE
+
+    until(controllers, is_written)
+
+
+def steps_of(controllers: Controllers) -> Counter[str]:
+    """Return the steps that ours have taken in place of a leader."""
+    return Counter(step for node_id in OURS for step in STEP.findall(log_of(controllers[node_id])))
+
+
+def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
+    controllers: Controllers,
+) -> None:
+    start(controllers, 2)
+    until(controllers, lambda found: found.leader_id == 2)
+    (metrics_port,) = free_ports(1)
+    with controllers[1].properties.open("a", encoding="utf-8") as properties:
+        properties.write(f"kvorum.metrics.listener=127.0.0.1:{metrics_port}\n")
+    start(controllers, 1, 4, 5)
+    are_observing(controllers, 1, 4, 5)
+    want(controllers, "1,2,3")
+    # What a real leader cannot show, our controllers do: node 3 has not started.
+    until(controllers, lambda _: figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET)
+    assert figures(metrics_port) == {
+        "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
+    }  # fmt: skip
+    assert "target 3 does not fetch from the leader" in log_of(controllers[1])
+    start(controllers, 3)
+    is_reached(controllers, (1, 2, 3))
+    servers = ",".join(f"127.0.0.1:{controllers[node_id].port}" for node_id in (1, 2, 3, 4, 5))
+    tool = ("quorum", "--bootstrap-controller", servers, "reassign")
+    shown = run_kvorum(*tool, "--voters", "1,4,5", "--wait")
+    assert "the wish is recorded as a configuration, and not checked" in shown
+    assert "the leader, node 2, is not one of kvorum's" in shown
+    assert shown.endswith("The quorum has the target voters.\n")
+    is_reached(controllers, (1, 4, 5))
+    assert run_kvorum(*tool, "--status") == "No reassignment of the quorum is under way.\n"
+    steps = steps_of(controllers)
+    # Each once: two that acted for the same leader would have taken some twice.
+    changes = ("add voter 1", "add voter 3", "add voter 4", "add voter 5", "remove voter 3")
+    assert {step: steps[step] for step in changes} == dict.fromkeys(changes, 1), steps
+    assert steps["remove voter 2"] == 1, steps
+    for node_id in (2, 3, 5):
+        controllers[node_id].stop()
+        assert_nothing_wrong(controllers[node_id])
+
+
+def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
+    controllers: Controllers,
+) -> None:
+    start(controllers, 2)
+    until(controllers, lambda found: found.leader_id == 2)
+    start(controllers, 1, 3, 4, 5, 6)
+    are_observing(controllers, 1, 3, 4, 5, 6)
+    want(controllers, "1,2,3")
+    is_reached(controllers, (1, 2, 3))
+    addresses = [f"127.0.0.1:{one.port}" for one in controllers.values()]
+    until(controllers, lambda found: bool(try_to_register(address_of(controllers, found))))
+    with Writers(addresses, count=1, seed=1) as writers:
+        writers.wait_for_progress()
+        killed = kill_the_leader_of_each_step(controllers, "4,5,6")
+        writers.wait_for_progress()
+    # A leader of ours may be done with a step before it is seen that there was one.
+    assert len(killed) >= 4, killed
+    assert {*killed} & {*REAL}, killed
+    end_offset = until(controllers, have_all).high_watermark
+    for one in controllers.values():
+        one.stop()
+    for node_id, one in controllers.items():
+        topics = topics_in(one, end_offset)
+        assert writers.acknowledged.keys() <= topics.keys() <= writers.wished, node_id
+        assert max(topics.values()) == 1, node_id
+    for node_id in REAL:
+        assert_nothing_wrong(controllers[node_id])
+
+
+def address_of(controllers: Controllers, found: Described) -> str:
+    return f"127.0.0.1:{controllers[found.leader_id].port}"
+
+
+def kill_the_leader_of_each_step(controllers: Controllers, targets: str) -> list[int]:
+    """Kill whoever leads after each change of the voters, and start it again at once."""
+    killed: list[int] = []
+    seen: set[frozenset[int]] = set()
+    want(controllers, targets)
+
+    def is_done(found: Described) -> bool:
+        voters = frozenset(voter_ids(found))
+        if voters not in seen:
+            seen.add(voters)
+            killed.append(found.leader_id)
+            leader = controllers[found.leader_id]
+            kill(leader)
+            leader.start()
+            return False
+        return ",".join(map(str, sorted(voters))) == targets
+
+    until(controllers, is_done, pause_seconds=QUICK_PAUSE_SECONDS)
+    is_reached(controllers, [int(one) for one in targets.split(",")])
+    return killed
+
+
+def kill(one: Voter) -> None:
+    assert one.process is not None
+    one.process.kill()
+    one.process.wait()
+
+
+def have_all(found: Described) -> bool:
+    """Tell whether every controller has everything that is committed."""
+    states = {one.replica_id: one for one in (*found.current_voters, *found.observers)}
+    return states.keys() == {*OURS, *REAL} and all(
+        one.log_end_offset >= found.high_watermark > 0 for one in states.values()
+    )
+
+
+def topics_in(one: Voter, end_offset: int) -> Counter[str]:
+    """Return how often each topic is created in a stopped controller's log."""
+    found = Counter[str]()
+    for batch in read_batches(whole_log(one)):
+        if batch.is_control or batch.base_offset >= end_offset:
+            continue
+        for record in batch.records():
+            message, _ = decode_record(record.value or b"")
+            if isinstance(message, TopicRecord):
+                found[message.name] += 1
+    return found
