@@ -65,6 +65,9 @@ class Reassignments:
         self._texts: list[str | None] = []
         self._read_end = 0
         self._uncommitted = Counter[TargetVoters]()
+        # How many wishes there were when a leader last found one reached.
+        self._reached_count = -1
+        self._is_cancel_asked = False
         self._state: tuple[object, ...] = ()
         self._advanced_ms = 0.0
         self.counts = Counter[str]()
@@ -81,6 +84,8 @@ class Reassignments:
         """Note a wish that somebody asks for; it may be committed later, or never."""
         if targets is not None:
             self._uncommitted[targets] += 1
+        else:
+            self._is_cancel_asked = True
 
     def refused(self, targets: TargetVoters | None) -> None:
         """Note that a wish was refused, so that it will not be committed."""
@@ -115,13 +120,16 @@ class Reassignments:
             return
         assert (record.resource_type, record.resource_name) == CLUSTER_RESOURCE
         before, after = self.wish, record.value
+        is_reached = self._reached_count == len(self._texts)
         self._offsets.append(offset)
         self._texts.append(after)
         if after is not None:
             self._uncommitted[parse_target_voters(after)] -= 1
             self.count("wishes stated" if before is None else "wishes replaced")
         elif before is not None:
-            self.count("wishes ended")
+            text = f"the wish {before} ends at {offset}, and neither is reached nor cancelled"
+            self._checks.demand(P31, text, holds=is_reached or self._is_cancel_asked)
+            self.count("wishes reached" if is_reached else "wishes cancelled")
 
     def wish_before(self, offset: int) -> str | None:
         """Return the last wish that was committed below an offset."""
@@ -168,7 +176,7 @@ class Reassignments:
             self._checks.demand(P32, told, holds=leaving == (memory.key,))
             self.hand_over_count += 1
         if isinstance(step, Reached):
-            self.count("wishes reached")
+            self._reached_count = len(self._texts)
 
     def change_admitted(self, memory: NodeMemory, request: Message, next_offset: int) -> None:
         """Demand that a change by hand does not lead away from the wish: P31."""
