@@ -36,9 +36,13 @@ _NODE_RAFT = tuple(
     f"tests/unit/node_raft/test_{name}.py"
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
+_WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("controller.quorum_reassignment", (*_WISHES, "tests/unit/controller")),
+    ("metadata", ("tests/simulation/test_wishes.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("wire", (*_RAFT, "tests/unit/storage")),
+    ("node.raft.translation", ("tests/unit/node_raft/test_admission.py", *_NODE_RAFT)),
     ("node.raft", _NODE_RAFT),
     ("storage", ("tests/unit/storage", *_NODE_RAFT)),
     (

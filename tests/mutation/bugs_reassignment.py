@@ -206,4 +206,122 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="reassignment does not wait for a commit",
+        cause="a step was taken while the change before it was not committed",
+        breaks="P31",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="next_step",
+                old="not quorum.may_change",
+                new="quorum.has_static_voters",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment ends early",
+        cause="the wish was cleared as soon as all new voters were there, and the old ones stayed",
+        breaks="P31",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="next_step",
+                old="not coming and not assignment.leaving",
+                new="not coming",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment keeps to the first wish",
+        cause="a leader went on towards the wish that it had begun with, which was replaced",
+        breaks="P31",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="Pursuit.decide",
+                old="recorded_target_voters(image)",
+                new="vars(self).setdefault('first', recorded_target_voters(image))",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment lets the leader go first",
+        cause="the leader removed itself although other voters were still to go",
+        breaks="P32",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_removal",
+                old="[key for key in leaving if key.id != quorum.leader_id]",
+                new="sorted(leaving, key=lambda key: key.id != quorum.leader_id)[:1]",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment adds all before it removes",
+        cause="the quorum grew to the size of both sets together, and with it the majority",
+        breaks="P31",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="next_step",
+                old="coming >= len(assignment.leaving)",
+                new="coming > 0",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment is forgotten by snapshots",
+        cause="a snapshot left out the configuration of the cluster, and with it the wish",
+        breaks="P30",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="_configs",
+                room="metadata",
+                old="sorted(image.resources)",
+                new="sorted(one for one in image.resources if one[1])",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment is not cancelled",
+        cause="the record that ends a wish was read as nothing, so the quorum went on changing",
+        breaks="P30",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="replay_config",
+                old="record.name not in current",
+                new="record.name not in current or not record.resource_name",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment names no directory",
+        cause="the leader asked itself to remove a voter without its directory, and refused",
+        breaks="L9",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="request_of",
+                old="step.key.directory_id or ZERO_UUID",
+                new="ZERO_UUID",
+            ),
+        ),
+    ),
+    Mutant(
+        id="reassignment is undone by an addition",
+        cause="a voter that is not wanted could be added by hand, and was removed by the next step",
+        breaks="P31",
+        kind=Kind.CONFORMITY,
+        edits=(
+            Edit(
+                within="refusal_of_adding",
+                old="targets is None or _are_wanted(targets, node_id, directory_id)",
+                new="targets is None or node_id >= 0",
+            ),
+        ),
+    ),
 )

@@ -23,9 +23,14 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
     upgrade 1 1           ask a node for a kraft.version
     joins                 from now on, controllers that start ask by themselves to become voters
     ask 2 vote ...        put a request to a node from outside (see `asking`)
+    wish 1 4 5 6          propose to a node that the voters be others; without any: cancel that
+    step                  let milliseconds pass until a leader takes a step towards such voters;
+                          what it sends and writes is then still under way (``run`` takes steps too)
     snapshot 1            let a node take a snapshot of what is committed and drop the log before
     resign 1 / shutdown 1 ask a leader to go
     show                  say what every node is and has
+
+Where a node is named, ``leader`` is the one that leads then.
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ from tests.scenarios.asking import parse_request
 from tests.scenarios.simulation import Simulation
 
 STEP_MS = 10
+STEP_WAIT_MS = 10_000
 
 
 @dataclass
@@ -73,7 +79,8 @@ def run(steps: list[Step]) -> list[Step]:
     for step in steps:
         trace.clear()
         execute(simulation, step.command, trace.append)
-        told = [line for line in trace if not (step.command.startswith("run") and is_routine(line))]
+        is_long = step.command.startswith(("run", "step"))
+        told = [line for line in trace if not (is_long and is_routine(line))]
         done.append(Step(step.about, step.command, told))
     return done
 
@@ -93,8 +100,9 @@ class Command:
 
     @property
     def node(self) -> int:
-        """The node that is named first."""
-        return int(self.words[0])
+        """The node that is named first; `leader` is whichever leads the highest epoch."""
+        word = self.words[0]
+        return self.simulation.leader_id() if word == "leader" else int(word)
 
 
 def execute(simulation: Simulation, line: str, say: Callable[[str], None]) -> None:
@@ -140,6 +148,8 @@ QUORUM_VERBS: Mapping[str, Callable[[Command], None]] = {
     "deliver": deliver,
     "drop": drop,
     "propose": propose,
+    "wish": lambda command: command.simulation.wish(command.node, ",".join(command.words[1:])),
+    "step": lambda command: take_step(command.simulation),
     "wipe": lambda command: command.simulation.wipe(command.node, int(command.words[1])),
     "upgrade": lambda command: command.simulation.upgrade(command.node, int(command.words[1])),
     "joins": lambda command: command.simulation.let_join(),
@@ -167,8 +177,19 @@ def run_for(simulation: Simulation, duration_ms: int) -> None:
     """Let time pass in small steps, everything being delivered in each."""
     for _ in range(duration_ms // STEP_MS):
         simulation.settle()
+        simulation.take_steps()
         simulation.advance(STEP_MS)
     simulation.settle()
+
+
+def take_step(simulation: Simulation) -> None:
+    """Let time pass in small steps, until a leader takes one towards the wished voters."""
+    for _ in range(STEP_WAIT_MS // STEP_MS):
+        simulation.settle()
+        if simulation.take_steps():
+            return
+        simulation.advance(STEP_MS)
+    raise ValueError("nobody takes a step")
 
 
 def find(simulation: Simulation, route: str) -> int:

@@ -10,8 +10,35 @@ from typing import NamedTuple
 
 from tests.scenarios.asking import LISTENER, directory_of, endpoints_of
 from tests.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
-from tests.scenarios.telling import describe, name_of
+from tests.scenarios.reassigning import (
+    NO_WISH,
+    WISH,
+    Reassigning,
+    ends_wish,
+    image_of,
+    request_for,
+    told,
+)
+from tests.scenarios.records import (
+    SNAPSHOT_SIZE,
+    epoch_start,
+    fetched,
+    new_voters,
+    snapshot_part,
+    voter_names,
+)
+from tests.scenarios.telling import describe
 
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    Blocked,
+    HandOver,
+    Reached,
+    RemoveVoter,
+)
+from kvorum.controller.quorum_reassignment.step_requests import VoterChange
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.raft import (
     Destination,
     Identity,
@@ -26,13 +53,14 @@ from kvorum.raft import (
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.errors import KRaftVersionUpgradeError
+from kvorum.raft.roles import RoleName
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
-
-SNAPSHOT_SIZE = 2
-"""A snapshot's bytes; each fetch gets one of them, so that a download takes two."""
 
 OUTSIDE = 0
 """Who asks what no node asks: the reader of a scenario."""
+
+STEP = -1
+"""Who asks for a step towards the wished voters: the leader itself."""
 
 
 class Message(NamedTuple):
@@ -61,6 +89,8 @@ class Node:
     download: int = 0
     download_source: Snapshot = NO_SNAPSHOT
     knows_pre_votes: bool = True
+    reassigning: Reassigning | None = None
+    steps: dict[int, VoterChange] = field(default_factory=dict[int, VoterChange])
 
     @property
     def key(self) -> ReplicaKey:
@@ -134,6 +164,15 @@ class Simulation:
         self._say(f"{node_id} {'agrees' if is_new else 'has that already'}")
         self._do(node, effects)
 
+    def leader_id(self) -> int:
+        """Return the id of the running leader of the highest epoch."""
+        epochs = {
+            node.id: node.core.role.epoch
+            for node in self.nodes.values()
+            if node.core is not None and node.core.role.name is RoleName.LEADER
+        }
+        return max(epochs, key=lambda node_id: epochs[node_id])
+
     def make_old(self, node_id: int) -> None:
         """Let a node be one that does not know pre-votes."""
         self.nodes[node_id].knows_pre_votes = False
@@ -195,7 +234,8 @@ class Simulation:
     def crash(self, node_id: int) -> None:
         """Stop a node at once; what it had not made durable is gone."""
         node = self.nodes[node_id]
-        node.core = None
+        node.core = node.reassigning = None
+        node.steps.clear()
         node.disk.crash()
         node.tokens.clear()
         node.results.clear()
@@ -283,6 +323,58 @@ class Simulation:
         token, self._next_token = self._next_token, self._next_token + 1
         node.tokens[token] = (OUTSIDE, token)
         self._do(node, node.core.receive(self.now, token=token, request=request))
+
+    # --- the reassignment of the quorum ---
+
+    def take_steps(self) -> bool:
+        """Let every active leader look for a step to take; tell whether one was taken."""
+        taken = [self._take_step(node) for node in self.nodes.values()]
+        return any(taken)
+
+    def _take_step(self, node: Node) -> bool:
+        if node.core is None or node.reassigning is None:
+            return False
+        image = self._image(entry.text for entry in node.committed)
+        decided = node.reassigning.decide(image, describe_quorum(node.core, self.now), self.now)
+        if decided is None:
+            return False
+        text, step = decided
+        self._say(f"{node.id} works towards {text}: {told(step)}")
+        match step:
+            case AddVoter() | RemoveVoter():
+                self._change_voters(node, step)
+            case HandOver():
+                self.resign(node.id)
+            case Reached():
+                self._end_wish(node, text)
+            case Blocked():
+                return False
+        return True
+
+    def _image(self, texts: Iterable[str]) -> MetadataImage:
+        return image_of(texts, [node.id for node in self.nodes.values() if node.can_vote])
+
+    def _change_voters(self, node: Node, step: VoterChange) -> None:
+        assert node.core is not None
+        assert node.reassigning is not None
+        node.reassigning.is_busy = True
+        token, self._next_token = self._next_token, self._next_token + 1
+        node.tokens[token] = (STEP, token)
+        node.steps[token] = step
+        self._do(node, node.core.receive(self.now, token=token, request=request_for(step)))
+
+    def _end_wish(self, node: Node, text: str) -> None:
+        """Propose the end of a wish, unless that or another wish is in the log by now."""
+        known = len(node.committed)
+        entries = [*node.committed, *node.disk.read(known)]
+        if ends_wish(self._image(entry.text for entry in entries), text):
+            self.propose(node.id, [NO_WISH])
+
+    def wish(self, node_id: int, target_text: str) -> None:
+        """Propose to a node that there be other voters; nothing means the end of the wish."""
+        self.propose(node_id, [f"{WISH}{target_text}" if target_text else NO_WISH])
+
+    # --- messages ---
 
     def deliver(self, index: int = 0) -> None:
         """Hand over one message, or let it fail where nobody is there to take it."""
@@ -395,8 +487,10 @@ class Simulation:
                 self._install(node, effect.snapshot_id)
             case fx.LeadershipGained():
                 self._say(f"{node.id} has begun to lead {effect.epoch}")
+                node.reassigning = Reassigning(self._config)
             case fx.LeadershipLost():
                 self._say(f"{node.id} has ceased to lead {effect.epoch}")
+                node.reassigning = None
             case fx.ShutdownComplete():
                 self._say(f"{node.id} may be closed")
             case _:
@@ -410,6 +504,11 @@ class Simulation:
     def _answer(self, node: Node, answer: fx.SendResponse) -> None:
         sender, number = node.tokens.pop(answer.token)
         response = answer.response
+        if sender == STEP:
+            self._say(f"{node.id} {describe(response)}")
+            if node.reassigning is not None:
+                node.reassigning.answered(node.steps.pop(number), response)
+            return
         records: tuple[Entry, ...] = ()
         if isinstance(response, msg.FetchResponse) and response.read_from is not None:
             records = tuple(node.disk.read(response.read_from))
@@ -474,60 +573,3 @@ def is_unknown(request: msg.Request, receiver: Node) -> bool:
     """Tell whether a node is from before a request was made."""
     is_pre_vote = isinstance(request, msg.VoteRequest) and request.is_pre_vote
     return is_pre_vote and not receiver.knows_pre_votes
-
-
-def epoch_start(effect: fx.AppendEpochStart) -> list[Entry]:
-    """Return the records a leader begins its epoch with."""
-    entries = [Entry(effect.epoch, f"leader {effect.leader_id}")]
-    if effect.voters is not None:
-        entries += new_voters(effect.epoch, effect.voters, effect.kraft_version)
-    return entries
-
-
-def new_voters(epoch: int, voters: VoterSet, kraft_version: int | None) -> list[Entry]:
-    """Return the records of a new voter set, and of a new kraft.version before it."""
-    entry = Entry(epoch, f"voters {voter_names(voters)}", voters=voters)
-    if kraft_version is None:
-        return [entry]
-    version = Entry(epoch, f"kraft.version {kraft_version}", kraft_version=kraft_version)
-    return [version, entry]
-
-
-def voter_names(voters: VoterSet) -> str:
-    """Return voters as the scenario files write them."""
-    return ", ".join(name_of(voter.key) for voter in voters.voters)
-
-
-def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:
-    """Return what the fetching core is told of a response with records."""
-    start = response.read_from or 0
-    return msg.FetchResponse(
-        error=response.error,
-        leader=response.leader,
-        high_watermark=response.high_watermark,
-        log_start_offset=response.log_start_offset,
-        batches=tuple(
-            msg.BatchSummary(
-                base_offset=offset,
-                last_offset=offset,
-                epoch=entry.epoch,
-                voters=() if entry.voters is None else ((offset, entry.voters),),
-                kraft_versions=(
-                    () if entry.kraft_version is None else ((offset, entry.kraft_version),)
-                ),
-            )
-            for offset, entry in enumerate(records, start=start)
-        ),
-    )
-
-
-def snapshot_part(response: msg.FetchSnapshotResponse) -> msg.FetchSnapshotResponse:
-    """Return what the fetching core is told of one part of a snapshot."""
-    return msg.FetchSnapshotResponse(
-        error=response.error,
-        leader=response.leader,
-        snapshot_id=response.snapshot_id,
-        position=response.position,
-        size=SNAPSHOT_SIZE,
-        part_size=1,
-    )

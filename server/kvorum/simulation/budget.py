@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kvorum.raft import VoterSet
+from collections.abc import Iterator
+
+from kvorum.metadata.target_voters import TargetVoters
+from kvorum.raft import ReplicaKey, VoterSet
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.quorum import SimulatedQuorum
@@ -12,17 +15,65 @@ def may_damage(quorum: SimulatedQuorum, node: SimulatedNode) -> bool:
     """Return whether a majority of every voter set that any node knows is sound without `node`.
 
     Controllers whose disks are damaged may join such a set at any time, and count as its members.
+    The sets on the way to the wished voters count too.
     """
     if node.is_barred:
         return False
     damaged = [one for one in quorum.nodes.values() if one.is_damaged or one is node]
     unsound = VoterSet.of(one.as_voter() for one in damaged if one.can_vote)
-    known = {one.voters for one in quorum.nodes.values()}
+    known = {one.voters for one in quorum.nodes.values() if one.voters.voters}
+    ahead = {
+        voters
+        for targets in quorum.around.properties.reassignments.possible_wishes()
+        for start in known
+        for voters in _sets_on_the_way(quorum, start, targets)
+    }
     return all(
-        _has_majority(quorum, _joined(voters, unsound), without=node)
-        for voters in known
-        if voters.voters
+        _has_majority(quorum, _joined(voters, unsound), without=node) for voters in known
+    ) and all(_has_majority(quorum, voters, without=node) for voters in ahead)
+
+
+def may_reach(quorum: SimulatedQuorum, targets: TargetVoters) -> bool:
+    """Return whether a majority of every voter set on the way to target voters is sound."""
+    known = {one.voters for one in quorum.nodes.values() if one.voters.voters}
+    return all(
+        _has_majority(quorum, voters)
+        for start in known
+        for voters in _sets_on_the_way(quorum, start, targets)
     )
+
+
+def _sets_on_the_way(
+    quorum: SimulatedQuorum, start: VoterSet, targets: TargetVoters
+) -> Iterator[VoterSet]:
+    """Yield the voter sets that single steps can lead to, whatever their order."""
+    wanted = {
+        target.id: ReplicaKey(
+            target.id, target.directory_id or quorum.nodes[target.id].directory_id
+        )
+        for target in targets
+    }
+    seen = {start}
+    waiting = [start]
+    while waiting:
+        voters = waiting.pop()
+        yield voters
+        keys = {voter.key for voter in voters.voters}
+        coming = [key for key in wanted.values() if key not in keys]
+        leaving = [key for key in keys if key not in wanted.values()]
+        after = [voters.without(key.id) for key in leaving]
+        if len(coming) >= len(leaving):
+            # A node's old directory goes before its new one comes.
+            after = [voters.without(key.id) for key in leaving if key.id in wanted]
+            after += [
+                VoterSet.of((*voters.voters, quorum.nodes[key.id].as_voter()))
+                for key in coming
+                if voters.by_id(key.id) is None
+            ]
+        for one in after:
+            if one.voters and one not in seen:
+                seen.add(one)
+                waiting.append(one)
 
 
 def _joined(voters: VoterSet, others: VoterSet) -> VoterSet:
@@ -32,8 +83,16 @@ def _joined(voters: VoterSet, others: VoterSet) -> VoterSet:
 
 
 def may_become(quorum: SimulatedQuorum, voters: VoterSet) -> bool:
-    """Return whether a majority of a voter set is sound, and runs."""
-    return bool(voters.voters) and _has_majority(quorum, voters, is_running=True)
+    """Return whether a majority of a voter set is sound, and runs; and of those on from there."""
+    return (
+        bool(voters.voters)
+        and _has_majority(quorum, voters, is_running=True)
+        and all(
+            _has_majority(quorum, ahead)
+            for targets in quorum.around.properties.reassignments.possible_wishes()
+            for ahead in _sets_on_the_way(quorum, voters, targets)
+        )
+    )
 
 
 def _has_majority(

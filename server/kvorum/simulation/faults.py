@@ -16,6 +16,8 @@ _FIRST_AT_MS = 3_000
 _STRIKES_OF_A_KIND = (1, 1, 2, 3, 5)
 """How often a kind of fault that a run has strikes; each kind draws one of these."""
 _LEADER_STEPS = 5
+_LATE_WISH_MS = 3_000
+"""How long before the end of the faults a late wish is stated."""
 _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
     {
         FaultKind.LOST_MESSAGES: 8_000,
@@ -37,11 +39,22 @@ _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
         FaultKind.WIPE_AFTER_UPGRADE: 3_000,
         FaultKind.UPGRADE: 1,
         FaultKind.CHANGED_VOTERS: 1,
+        FaultKind.CHANGED_WISH: 1,
+        FaultKind.CRASH_AT_STEP: 3_000,
     }
 )
 _USUAL_DURATION_MS_MAX = 20_000
 _WITH_UPGRADE: Final = frozenset({FaultKind.WIPE_AFTER_UPGRADE})
 """Kinds that are not drawn: a run with an upgraded quorum has each once, with the upgrade."""
+_WITH_VOTERS_IN_LOG: Final = frozenset(
+    {
+        FaultKind.WIPE,
+        FaultKind.CHANGED_VOTERS,
+        FaultKind.CHANGED_WISH,
+        FaultKind.CRASH_AT_STEP,
+    }
+)
+"""Kinds that need voters who are known by their directories, or may change."""
 _DURATION_MS_MAX: Final[Mapping[FaultKind, int]] = MappingProxyType(
     {FaultKind.RESTART: 60_000, FaultKind.PAUSE: 10_000}
 )
@@ -77,10 +90,14 @@ def draw_plan(
     kinds = [kind for kind in drawable if random.random() < share]
     plan: list[Fault] = []
     for kind in kinds:
-        if kind in {FaultKind.WIPE, FaultKind.CHANGED_VOTERS} and options.kind is QuorumKind.STATIC:
+        if kind in _WITH_VOTERS_IN_LOG and options.kind is QuorumKind.STATIC:
             continue
         count = random.choice(_STRIKES_OF_A_KIND)
         plan += [_draw(random, kind, until_ms=options.safety_ms) for _ in range(count)]
+    if options.kind is not QuorumKind.STATIC and random.random() < ratios.late_wish:
+        wish = _draw(random, FaultKind.CHANGED_WISH, until_ms=options.safety_ms)
+        late_ms = random.randrange(_LATE_WISH_MS)
+        plan.append(replace(wish, at_ms=options.safety_ms - 1 - late_ms))
     if options.kind is QuorumKind.UPGRADED:
         upgrade = _draw(random, FaultKind.UPGRADE, until_ms=options.safety_ms // 2)
         lost_disk = _draw(random, FaultKind.WIPE_AFTER_UPGRADE, until_ms=options.safety_ms)

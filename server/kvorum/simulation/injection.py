@@ -15,6 +15,8 @@ from kvorum.simulation.network_faults import NetworkFaults
 from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
 from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.step_crashes import StepCrash, StepMoment
+from kvorum.simulation.wishes import Wishes
 
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
@@ -36,6 +38,7 @@ class Injector:
         self._around = quorum.around
         self._ratios = ratios
         self._operator = Operator(quorum, ratios=ratios)
+        self._wishes = Wishes(quorum, ratios=ratios)
         network = NetworkFaults(quorum, ratios=ratios)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
@@ -57,6 +60,8 @@ class Injector:
             FaultKind.WIPE_AFTER_UPGRADE: self._replace_disk_after_upgrade,
             FaultKind.UPGRADE: self._operator.upgrade,
             FaultKind.CHANGED_VOTERS: self._operator.change_voters,
+            FaultKind.CHANGED_WISH: self._wishes.change,
+            FaultKind.CRASH_AT_STEP: self._set_step_crash,
         }
 
     def strike(self, fault: Fault) -> None:
@@ -67,6 +72,7 @@ class Injector:
     def heal(self) -> None:
         """Undo every fault, and start the nodes that do not run and may."""
         quorum = self._quorum
+        self._around.step_crashes.forget()
         for node in quorum.nodes.values():
             node.forget_faults()
             node.resume()
@@ -104,6 +110,16 @@ class Injector:
             is_power_cut=operation == SYNC_OF_MUCH
             or random.random() < self._ratios.crash_cuts_power,
             restart_ms=float(fault.duration_ms),
+        )
+
+    def _set_step_crash(self, fault: Fault, random: Random) -> None:
+        """Let a leader crash at a step towards other voters, as soon as one takes it."""
+        self._around.step_crashes.add(
+            StepCrash(
+                random.choice(list(StepMoment)),
+                is_power_cut=random.random() < self._ratios.step_crash_cuts_power,
+                restart_ms=float(fault.duration_ms),
+            )
         )
 
     def _restart(self, fault: Fault, random: Random) -> None:

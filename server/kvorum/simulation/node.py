@@ -215,6 +215,11 @@ class SimulatedNode:
         self.crash(is_power_cut=self.crash_is_power_cut)
         self._around.events.after(self.restart_after_ms, self.start)
 
+    def crash_and_restart(self, *, is_power_cut: bool, restart_ms: float) -> None:
+        """End the process, and start another one after a while."""
+        self.crash(is_power_cut=is_power_cut)
+        self._around.events.after(restart_ms, self.start)
+
     def crash(self, *, is_power_cut: bool, is_scattering: bool = False) -> None:
         """End the process without a shutdown; a power cut ends the machine with it."""
         if self.process is None:

@@ -21,6 +21,10 @@ SMALL_BYTES_MAX = 40
 CALM_THINK_MS_MAX = 1_000.0
 """The longest wait of clients once faults have stopped: the check of L3 needs writes."""
 _VALUE_BYTES_MEAN = (BIG_SHARE * BIG_BYTES_MAX + (1 - BIG_SHARE) * SMALL_BYTES_MAX) / 2 + 30
+_CONTROLLERS_MAX = 7
+"""The most controllers of a world that gets more spares."""
+_SPARES_SHARE = 0.4
+"""The share of dynamic quorums that get more spares."""
 _ROUND_TRIP_MS = 1.0
 """The time between the requests for two parts of a snapshot, in a healthy network."""
 
@@ -99,7 +103,20 @@ def draw_options(random: Random, *, duration_ms: int) -> Options:
         safety_ms=max(duration_ms - liveness_ms, _SAFETY_MS_MIN),
         liveness_ms=liveness_ms,
     )
-    return _with_snapshots_that_arrive(drawn)
+    return _with_more_spares(random, _with_snapshots_that_arrive(drawn))
+
+
+def _with_more_spares(random: Random, drawn: Options) -> Options:
+    """Return options with as many spares as a whole new set of voters needs, now and then."""
+    room = _CONTROLLERS_MAX - drawn.voter_count - drawn.spare_count
+    if drawn.kind is not QuorumKind.DYNAMIC or room <= 0 or random.random() >= _SPARES_SHARE:
+        return drawn
+    more = random.randint(1, min(room, max(drawn.voter_count, 2)))
+    at = drawn.voter_count + drawn.spare_count
+    # The new ones are of releases that are there already.
+    new = tuple(random.choice(drawn.releases) for _ in range(more))
+    releases = (*drawn.releases[:at], *new, *drawn.releases[at:])
+    return replace(drawn, spare_count=drawn.spare_count + more, releases=releases)
 
 
 def _with_snapshots_that_arrive(drawn: Options) -> Options:

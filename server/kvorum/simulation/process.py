@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+from kvorum.controller.settings import ControllerSettings
+from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
@@ -13,14 +15,21 @@ from kvorum.node.raft.inbound_requests import Respond
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.raft.runtime import Timer
+from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import NotLeaderError, OffsetAndEpoch
 from kvorum.raft.effects import Send
 from kvorum.raft.messages import AddRaftVoterRequest
 from kvorum.simulation.application import Application, Told
 from kvorum.simulation.clock import NodeClock
+from kvorum.simulation.controller import Controller, is_handled
 from kvorum.simulation.disk_faults import CrashedError
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.properties.node_facts import ObservedNode
+from kvorum.simulation.quorum_reassignment import QuorumReassignment
+from kvorum.simulation.registration import Registration
 from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.simulation.step_crashes import StepMoment
 from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.telling import told_request, told_response
 from kvorum.simulation.transport import Reply, SimulatedLinks
@@ -28,7 +37,9 @@ from kvorum.simulation.versions import Release, offered_versions
 from kvorum.storage.errors import StorageError
 from kvorum.wire.apis import request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest as AddRaftVoterMessage
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from kvorum.wire.primitives import Message
 
 
@@ -52,6 +63,10 @@ class Machine(ObservedNode, Protocol):
 
     def crash_here(self) -> None:
         """End the process at its crash point, in the middle of an action."""
+        ...
+
+    def crash_and_restart(self, *, is_power_cut: bool, restart_ms: float) -> None:
+        """End the process, and start another one after a while."""
         ...
 
     def look(self) -> None:
@@ -94,8 +109,15 @@ class Process:
         self.runtime = SimulatedRuntime(
             self._around.events, node.clock, self._around.random_for(f"{name}/threads"), turns=self
         )
-        self.application = Application(self._consider_snapshot)
+        self.application = Application(self._applied, on_leading=self._leading)
         self.client = self._open(self._around.random_for(name))
+        self.controller = Controller(
+            self,
+            ControllerSettings(node_id=node.node_id, cluster_id=around.cluster_id),
+            self._around.random_for(f"{name}/controller"),
+        )
+        self.reassignment = QuorumReassignment(self, around)
+        self._registration = Registration(self, carry=self._carry)
 
     def _open(self, random: Random) -> RaftClient:
         """Open the directory and make its replica; raise StorageError or CrashedError."""
@@ -122,6 +144,9 @@ class Process:
     def begin(self) -> None:
         """Begin to take part in the quorum."""
         self.turn(self.client.begin)
+        is_static = self._around.options.kind is QuorumKind.STATIC
+        if self.node.settings.can_vote and not is_static:
+            self._registration.begin()
 
     def turn(self, callback: Callable[[], None]) -> None:
         """Call back as one event; later where the process is paused, never where it has ended."""
@@ -135,6 +160,7 @@ class Process:
         except CrashedError:
             self.node.crash_here()
         else:
+            self.reassignment.after_turn()
             self.node.look()
 
     def do_work(self, work: Callable[[], object]) -> None:
@@ -217,8 +243,53 @@ class Process:
 
         if isinstance(request, ApiVersionsRequest):
             answered(offered_versions(self.node.release))
+        elif is_handled(request):
+            self.controller.handle(request, version, answered)
+        elif (refusal := self._refusal_of_change(request)) is not None:
+            answered(refusal)
         else:
             self._receive(request, version=version, respond=answered)
+
+    def _refusal_of_change(self, request: Message) -> Message | None:
+        """Return the refusal of a change by hand that leads away from the target voters."""
+        image = self.application.image
+        refusal: Message | None = None
+        match request:
+            case AddRaftVoterMessage():
+                admit = add_raft_voter.API.admit
+            case RemoveRaftVoterRequest():
+                admit = remove_raft_voter.API.admit
+            case _:
+                return None
+        if admit is not None:
+            refusal = admit(image, request)
+        if refusal is None:
+            self._around.properties.change_admitted(
+                self.node, request, self.application.next_offset
+            )
+        return refusal
+
+    def put(self, request: Message, respond: Respond) -> None:
+        """Put a request to this process's own replica."""
+        properties, version = self._around.properties, request.MAX_VERSION
+        properties.request_arrives(self.node, request, version)
+
+        def answered(said: Message | RaftStoppedError) -> None:
+            if not isinstance(said, RaftStoppedError):
+                properties.response_leaves(self.node, request, version, said)
+            respond(said)
+
+        self._receive(request, version=version, respond=answered)
+
+    def _carry(self, frame: bytes, reply: Callable[[Reply], None]) -> bool:
+        """Carry a request to the leader that this process knows, if it knows one."""
+        leader = self.client.leader_endpoint()
+        if leader is None:
+            return False
+        self._neighbours.carry_request(
+            self.node.node_id, leader.host, frame, lambda said: self.turn(lambda: reply(said))
+        )
+        return True
 
     def _receive(self, request: Message, *, version: int, respond: Respond) -> None:
         listener_name = self.node.settings.controller_listener
@@ -246,6 +317,38 @@ class Process:
         """Give up leadership, as an operator may request at any time. Call in a turn."""
         if not self.client.is_stopped:
             self.client.resign(self.client.epoch)
+
+    # --- the reassignment of the quorum ---
+
+    def _applied(self) -> None:
+        """Compare the wish with what is committed, and see whether there is something to do."""
+        application = self.application
+        self._around.properties.wish_known(
+            self.node, recorded_target_voters(application.image), application.next_offset
+        )
+        self.reassignment.wake()
+        self._consider_snapshot()
+
+    def _leading(self) -> None:
+        self.reassignment.wake()
+
+    def reach(self, moment: StepMoment) -> None:
+        """Note that a moment of a step is reached, at which the process may crash."""
+        around = self._around
+        around.properties.reassignments.count(moment.value)
+        crash = around.step_crashes.take(moment)
+        if crash is None:
+            return
+        around.count(FaultKind.CRASH_AT_STEP)
+        around.trace.say(f"{self.node.node_id} crashes: {moment.value}")
+
+        def end() -> None:
+            if not self.is_dead:
+                self.node.crash_and_restart(
+                    is_power_cut=crash.is_power_cut, restart_ms=crash.restart_ms
+                )
+
+        around.events.after(0.0, end)
 
     # --- snapshots ---
 

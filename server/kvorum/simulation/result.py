@@ -23,6 +23,8 @@ class SeedResult:
     """How often each kind of fault struck."""
     checks: Mapping[str, int]
     """How often each property was checked, by its number."""
+    wishes: Mapping[str, int]
+    """How often wishes for other voters were stated, replaced, reached and so on."""
     acknowledged_writes: int
     events: int
     cpu_seconds: float

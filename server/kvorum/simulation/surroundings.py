@@ -10,6 +10,7 @@ from kvorum.simulation.fault_kinds import FaultCounter, FaultKind
 from kvorum.simulation.network import Network
 from kvorum.simulation.options import Options
 from kvorum.simulation.properties.watch import Properties
+from kvorum.simulation.step_crashes import StepCrashes
 from kvorum.simulation.trace import Trace
 
 
@@ -25,6 +26,7 @@ class Surroundings:
     network: Network
     properties: Properties
     faults: FaultCounter
+    step_crashes: StepCrashes
 
     @property
     def now_ms(self) -> float:

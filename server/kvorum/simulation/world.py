@@ -19,6 +19,7 @@ from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.step_crashes import StepCrashes
 from kvorum.simulation.strangers import Stranger
 from kvorum.simulation.surroundings import Surroundings, random_for
 from kvorum.simulation.trace import Trace
@@ -46,6 +47,7 @@ class World:
             cluster_id=uuid_to_text(random_for(seed, "cluster").randbytes(16)),
             events=events,
             faults=faults,
+            step_crashes=StepCrashes(),
             trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
             network=Network(events, random_for(seed, "network"), note=faults.count),
             properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),

@@ -1,6 +1,6 @@
 """Controllers and brokers that know one address alone: a balancer's, in front of all (KIP-642)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 @contextmanager
 def behind_balancer(
     folder: Path, count: int, *, observers: tuple[int, ...]
-) -> Iterator[tuple[Quorum, Balancer]]:
+) -> Generator[tuple[Quorum, Balancer]]:
     """Run controllers that know a balancer alone; it sends connections to all of them in turns."""
     with ExitStack() as resources:
         balancer = resources.enter_context(Balancer())
@@ -33,7 +33,7 @@ def behind_balancer(
 
 
 @contextmanager
-def broker(folder: Path, node_id: int, *, bootstrap_server: str) -> Iterator[str]:
+def broker(folder: Path, node_id: int, *, bootstrap_server: str) -> Generator[str]:
     """Run a broker that knows one address; gives its own."""
     (port,) = lasting_ports(1)
     address = f"127.0.0.1:{port}"

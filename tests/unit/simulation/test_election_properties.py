@@ -402,9 +402,34 @@ def test_p14_a_removed_voter_may_be_asked_back() -> None:
     assert quorum.count("P14") >= 3
 
 
+def test_p33_a_voter_goes_unasked() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _commit_voters(quorum, (1, 2, 3))
+    with _broken("P33"):
+        _commit_voters(quorum, (1, 2))
+
+
+def test_p33_a_voter_comes_unasked() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _commit_voters(quorum, (1, 2))
+    with _broken("P33"):
+        _commit_voters(quorum, (1, 2, 3))
+
+
+def _commit_voters(quorum: Quorum, ids: tuple[int, ...]) -> None:
+    for node_id in (1, 2, 3):
+        _add_voters(quorum, node_id, voters_of(ids))
+        quorum[node_id].look()
+    quorum[1].commit(quorum[1].own_log.end_offset)
+    quorum[1].look()
+
+
 def _quorum_that_removed_3() -> Quorum:
     quorum = Quorum()
     quorum.led_by(1)
+    quorum.properties.voters.asked_to_remove(key_of(3))
     for voters in (voters_of((1, 2, 3)), voters_of((1, 2))):
         for node_id in (1, 2, 3):
             _add_voters(quorum, node_id, voters)

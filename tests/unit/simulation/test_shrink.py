@@ -72,6 +72,7 @@ def _result(
         options="options",
         faults=dict.fromkeys(FaultKind, 1) if faults is None else faults,
         checks={one.id: 1 for one in ALL} if checks is None else checks,
+        wishes={},
         acknowledged_writes=10,
         events=100,
         cpu_seconds=0.5,
@@ -88,7 +89,7 @@ def test_a_report_adds_up() -> None:
     assert text.startswith("2 seeds, 1 failed\n0.50 s of processor time, 100 events and 10 ack")
     assert "messages lost                              6     100%" in text
     assert "messages doubled                           1      50%" in text
-    assert "at most 21 kinds in one seed" in text
+    assert "at most 23 kinds in one seed" in text
     assert "P1   an epoch has at most one leader, ever" in text
 
 

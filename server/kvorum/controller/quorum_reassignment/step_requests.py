@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
@@ -28,14 +28,15 @@ from kvorum.wire.messages.incremental_alter_configs import (
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
+VoterChange: TypeAlias = AddVoter | RemoveVoter
+VoterRequest: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest
+VoterResponse: TypeAlias = AddRaftVoterResponse | RemoveRaftVoterResponse
 _DELETE: Final = 1
 """The operation of IncrementalAlterConfigs; `kvorum.controller.configs` knows this package."""
 
 
-def voter_request(
-    step: AddVoter | RemoveVoter, *, cluster_id: str
-) -> AddRaftVoterRequest | RemoveRaftVoterRequest:
-    """Return the request that makes a replica a voter, or an observer."""
+def request_of(step: VoterChange, *, cluster_id: str) -> VoterRequest:
+    """Return the request that takes a step; it is answered once the change is committed."""
     node_id, directory_id = step.key.id, step.key.directory_id or ZERO_UUID
     if isinstance(step, RemoveVoter):
         return RemoveRaftVoterRequest(cluster_id, node_id, directory_id)
@@ -50,9 +51,7 @@ def voter_request(
     )
 
 
-def refusal_of_change(
-    step: AddVoter | RemoveVoter, response: AddRaftVoterResponse | RemoveRaftVoterResponse
-) -> Blocked | None:
+def refusal_of(step: VoterChange, response: VoterResponse) -> Blocked | None:
     """Return why the leader has not changed the voters, None if it has."""
     return _refusal(step, response.error_code, response.error_message)
 
@@ -74,7 +73,7 @@ def refusal_to_clear(step: Reached, response: IncrementalAlterConfigsResponse) -
     return None
 
 
-def _refusal(step: AddVoter | RemoveVoter | Reached, code: int, text: str | None) -> Blocked | None:
+def _refusal(step: VoterChange | Reached, code: int, text: str | None) -> Blocked | None:
     if code == ErrorCode.NONE:
         return None
     return Blocked(BlockReason.REFUSED, f"the leader refuses to {step}: {text or f'error {code}'}")

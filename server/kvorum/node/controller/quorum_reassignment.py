@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
 
 from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
@@ -23,24 +22,26 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
-from kvorum.controller.quorum_reassignment.pursuit import Pursuit
-from kvorum.controller.quorum_reassignment.step_requests import refusal_of_change, voter_request
+from kvorum.controller.quorum_reassignment.pursuit import Pursuit, pause_ms
+from kvorum.controller.quorum_reassignment.step_requests import (
+    VoterRequest,
+    VoterResponse,
+    refusal_of,
+    request_of,
+)
 from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_status import ReassignmentStatus
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
-from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 
-LOOKS_PER_ELECTION_TIMEOUT: Final = 20
-"""How often the targets' progress is looked at; a round that is missed by a look is timed late."""
 _log = logging.getLogger(__name__)
 
 
@@ -59,8 +60,7 @@ class QuorumReassignment:
     @property
     def pause_seconds(self) -> float:
         """How long to wait before the quorum is looked at again."""
-        timeout_ms = self._raft.settings.raft.election_timeout_ms
-        return timeout_ms / 1000 / LOOKS_PER_ELECTION_TIMEOUT
+        return pause_ms(self._raft.settings.raft.election_timeout_ms) / 1000
 
     def describe(self, text: str) -> ReassignmentDescription:
         """Return how far the quorum is from the target voters that `text` lists."""
@@ -78,16 +78,18 @@ class QuorumReassignment:
             election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
         )
         while self._controller.is_active and self._raft.is_leader:
-            text = recorded_target_voters(self._loader.published)
-            if text is None:
+            decision = pursuit.decide(
+                self._loader.published, self._raft.describe_quorum(), self._clock.monotonic_ms()
+            )
+            if decision is None:
                 _log.info(LogEvent("No reassignment of the quorum is wanted any more"))
                 return
-            step = self._next_step(text, pursuit)
+            text, step = decision.target_text, decision.step
             if not isinstance(step, Blocked):
                 _log.info(LogEvent("Reassigning the quorum", target_voters=text, step=str(step)))
                 refusal = await self._take(step, text)
                 if refusal is not None:
-                    pursuit.was_refused(step)
+                    pursuit.refused(step)
                 step = refusal or step
             if isinstance(step, Blocked):
                 self._status.wait(text, step)
@@ -95,20 +97,12 @@ class QuorumReassignment:
             else:
                 self._status.advance(text)
 
-    def _next_step(self, text: str, pursuit: Pursuit) -> Step:
-        return pursuit.next_step(
-            text,
-            self._raft.describe_quorum(),
-            self._loader.published.cluster.controllers,
-            now_ms=self._clock.monotonic_ms(),
-        )
-
     async def _take(self, step: Step, text: str) -> Blocked | None:
         """Take a step; return the refusal if it is refused."""
         match step:
             case AddVoter() | RemoveVoter():
-                request = voter_request(step, cluster_id=self._raft.settings.cluster_id)
-                return refusal_of_change(step, await self._ask(request))
+                request = request_of(step, cluster_id=self._raft.settings.cluster_id)
+                return refusal_of(step, await self._ask(request))
             case HandOver():
                 self._raft.resign(self._raft.epoch)
             case Reached():
@@ -117,9 +111,7 @@ class QuorumReassignment:
                 return step
         return None
 
-    async def _ask(
-        self, request: AddRaftVoterRequest | RemoveRaftVoterRequest
-    ) -> AddRaftVoterResponse | RemoveRaftVoterResponse:
+    async def _ask(self, request: VoterRequest) -> VoterResponse:
         """Put a request to this node's own replica, which leads, as an operator would."""
         response = await self._raft.handle_request(
             request,

@@ -43,9 +43,9 @@ from kvorum.controller.quorum_reassignment.next_step import (
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
 from kvorum.controller.quorum_reassignment.step_requests import (
     clear_request,
-    refusal_of_change,
+    refusal_of,
     refusal_to_clear,
-    voter_request,
+    request_of,
 )
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
 from kvorum.metadata.target_voters import recorded_target_voters
@@ -206,21 +206,23 @@ class QuorumReassignmentProxy:
     async def _decide(self, answer: DescribeQuorumResponsePartitionData) -> None:
         """Take the next step if there is one, and if it is this controller's turn."""
         image, now_ms = self._loader.published, self._clock.monotonic_ms()
-        text = recorded_target_voters(image)
-        if text is None:
-            return
-        controllers = image.cluster.controllers
-        quorum = self._quorum = quorum_described_by(
+        quorum = quorum_described_by(
             answer,
             kraft_version=self._raft.kraft_version,
             committed_voters=self._raft.committed_voters(),
         )
-        step = self._pursuit.next_step(text, quorum, controllers, now_ms=now_ms)
+        decision = self._pursuit.decide(image, quorum, now_ms)
+        if decision is None:
+            return
+        self._quorum = quorum
+        text, step = decision.target_text, decision.step
         waits_for = step.reason if isinstance(step, Blocked) else None
         voters = frozenset(state.key for state in quorum.voters)
         situation = Situation(text, answer.leader_epoch, voters, waits_for)
         fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
-        live = live_controllers(quorum, controllers, fetch_timeout_ms=fetch_timeout_ms)
+        live = live_controllers(
+            quorum, image.cluster.controllers, fetch_timeout_ms=fetch_timeout_ms
+        )
         has_turn = self._turn.has_come(situation, live, now_ms)
         if not isinstance(step, Blocked):
             self._status.advance(text)
@@ -246,7 +248,7 @@ class QuorumReassignmentProxy:
             self._turn.changed_voters(situation, _voters_after(step, situation.voters))
             return
         self._turn.missed()
-        self._pursuit.was_refused(step)
+        self._pursuit.refused(step)
         self._status.wait(situation.target_text, refusal)
 
     async def _ask(self, step: Step) -> Blocked | None:
@@ -258,12 +260,10 @@ class QuorumReassignmentProxy:
             answer = await self._leader.request(clear_request(), IncrementalAlterConfigsResponse)
             return refusal_to_clear(step, answer)
         assert isinstance(step, AddVoter | RemoveVoter)
-        request = voter_request(step, cluster_id=self._raft.settings.cluster_id)
+        request = request_of(step, cluster_id=self._raft.settings.cluster_id)
         if isinstance(request, AddRaftVoterRequest):
-            return refusal_of_change(
-                step, await self._leader.request(request, AddRaftVoterResponse)
-            )
-        return refusal_of_change(step, await self._leader.request(request, RemoveRaftVoterResponse))
+            return refusal_of(step, await self._leader.request(request, AddRaftVoterResponse))
+        return refusal_of(step, await self._leader.request(request, RemoveRaftVoterResponse))
 
 
 def _leader_of(quorum: QuorumDescription) -> VoterKey:

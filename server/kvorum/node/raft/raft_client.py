@@ -12,10 +12,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription, ReplicaState
+from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.metadata.address import Address
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
@@ -28,7 +29,6 @@ from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.basics import endpoint_named
-from kvorum.raft.messages import Error, ReplicaProgress
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Follower, Leader, LeaderContact
 from kvorum.raft.voter_set import VoterSet
@@ -183,18 +183,7 @@ class RaftClient:
 
     def describe_quorum(self) -> QuorumDescription:
         """Return what this replica knows of the quorum as its leader; nobody where it is none."""
-        known = self.core.describe_quorum(self._driver.now())
-        leader_id = self.leader_id
-        if known.error is not Error.NONE or leader_id is None:
-            return NOBODY
-        return QuorumDescription(
-            leader_id=leader_id,
-            kraft_version=self.kraft_version,
-            may_change=self.core.may_change_voters,
-            log_end_offset=self.log_end_offset,
-            voters=tuple(map(_replica_state, known.voters)),
-            observers=tuple(map(_replica_state, known.observers)),
-        )
+        return describe_quorum(self.core, self._driver.now())
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""
@@ -406,11 +395,3 @@ class RaftClient:
         if self.is_stopped:
             raise RaftStoppedError("the replica does not run")
         return self._driver
-
-
-def _replica_state(progress: ReplicaProgress) -> ReplicaState:
-    return ReplicaState(
-        key=VoterKey(progress.key.id, progress.key.directory_id),
-        log_end_offset=progress.log_end_offset,
-        last_fetch_age_ms=progress.last_fetch_age_ms,
-    )

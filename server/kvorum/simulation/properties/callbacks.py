@@ -33,6 +33,10 @@ def _nothing_told(_memory: NodeMemory, _offset: int) -> None:
     """Do nothing."""
 
 
+def _nothing_read(_batches: Sequence[CommittedBatch]) -> None:
+    """Do nothing."""
+
+
 class MonitoredListener:
     """A listener between a replica and its state machine that checks every call."""
 
@@ -44,7 +48,9 @@ class MonitoredListener:
         checks: Checks,
         applied: AppliedRecords,
         on_told: Callable[[NodeMemory, int], None] = _nothing_told,
+        on_batches: Callable[[Sequence[CommittedBatch]], None] = _nothing_read,
     ) -> None:
+        self._on_batches = on_batches
         self._on_told = on_told
         self._memory = memory
         self._inner = inner
@@ -77,6 +83,7 @@ class MonitoredListener:
             self._demand(text, holds=is_first or batch.base_offset == self._next_offset)
             self._next_offset, self._has_heard = batch.last_offset + 1, True
             self._applied.apply(self._memory.name, batch)
+        self._on_batches(batches)
         self._on_told(self._memory, self._next_offset)
         return self._inner.on_commit(batches)
 

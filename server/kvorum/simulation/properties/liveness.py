@@ -1,4 +1,4 @@
-"""The properties that hold once faults have stopped and a majority is up: L1, L2, L3, L5, L8.
+"""The properties that hold once faults have stopped and a majority is up: L1, L2, L3, L5, L8, L9.
 
 A replica that is behind is judged by whether it advances (see `Progress`), never by when it has
 caught up: that depends on how much there is to fetch and on the configured sizes. Three things do
@@ -16,6 +16,7 @@ from kvorum.simulation.properties.clients import Ledger
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.properties.progress import Progress
+from kvorum.simulation.properties.reassignments import Reassignments
 from kvorum.simulation.properties.shared_log import SharedLog
 
 ELECTION_TIMEOUTS_MAX = 10
@@ -34,18 +35,27 @@ class Liveness:
     """The checks of a healed quorum: a leader, replicas that catch up, writes, no new election."""
 
     def __init__(
-        self, checks: Checks, *, elections: Elections, shared: SharedLog, ledger: Ledger
+        self,
+        checks: Checks,
+        *,
+        elections: Elections,
+        shared: SharedLog,
+        ledger: Ledger,
+        reassignments: Reassignments,
     ) -> None:
         self._checks = checks
         self._elections = elections
         self._shared = shared
         self._ledger = ledger
+        self._reassignments = reassignments
         self._began_ms: float | None = None
         self._first_epoch = 0
         self._led_ms: float | None = None
         self._calm_ms: float | None = None
         self._calm_epoch = 0
         self._calm_end = 0
+        self._hand_over_count = 0
+        self._handed_over_ms: float | None = None
         # The offset that every replica must reach: the committed end when there was a leader again.
         self._target_end = 0
         self._calm_writes = 0
@@ -68,7 +78,7 @@ class Liveness:
         elif self._calm_ms is None:
             self._await_calm(now_ms, self._began_ms, nodes, leader)
         else:
-            self._check_calm(leader)
+            self._check_calm(now_ms, nodes, leader)
 
     def _await_leader(
         self,
@@ -77,9 +87,7 @@ class Liveness:
         nodes: Sequence[ObservedNode],
         leader: ObservedNode | None,
     ) -> None:
-        settings = nodes[0].settings.raft
-        # A fetch timeout may have to pass before any node knows that there is no leader.
-        limit_ms = ELECTION_TIMEOUTS_MAX * settings.election_timeout_ms + settings.fetch_timeout_ms
+        limit_ms = _election_ms(nodes)
         if leader is None:
             waited_ms = now_ms - began_ms
             claiming = [node for node in nodes if _leads(node)]
@@ -121,6 +129,8 @@ class Liveness:
         self._calm_end = self._shared.committed_end
         self._calm_writes = self._ledger.acknowledged_count
         self._progress.begin(now_ms, nodes, target_end=self._calm_end)
+        self._hand_over_count = self._reassignments.hand_over_count
+        self._reassignments.begin_calm(now_ms)
 
     def _check_late(self, now_ms: float, late: Sequence[ObservedNode], *, end: int) -> None:
         """Demand that each replica that is behind advances, and knows a leader."""
@@ -136,7 +146,22 @@ class Liveness:
         text = f"{'; '.join(map(progress.told, circling))}, end {end}"
         self._checks.demand(L2, text, holds=not circling)
 
-    def _check_calm(self, leader: ObservedNode | None) -> None:
+    def _check_calm(
+        self, now_ms: float, nodes: Sequence[ObservedNode], leader: ObservedNode | None
+    ) -> None:
+        self._reassignments.look(now_ms, nodes, leader)
+        if self._reassignments.hand_over_count > self._hand_over_count:
+            # The leader is no wished voter, and has handed over.
+            self._hand_over_count = self._reassignments.hand_over_count
+            self._handed_over_ms = now_ms
+        if self._handed_over_ms is not None:
+            if leader is None or _epoch(leader) == self._calm_epoch:
+                text = f"nobody leads since the leader handed over: {_told(nodes)}"
+                waited_ms = now_ms - self._handed_over_ms
+                self._checks.demand(L1, text, holds=waited_ms <= _election_ms(nodes))
+                return
+            self._handed_over_ms = None
+            self._calm_epoch = _epoch(leader)
         text = f"the leader of {self._calm_epoch} was replaced, though it had its majority: "
         text += "nobody leads" if leader is None else f"epoch {_epoch(leader)}"
         is_same = leader is not None and _epoch(leader) == self._calm_epoch
@@ -160,6 +185,13 @@ class Liveness:
         self._checks.demand(
             L8, f"without a leader: {_told(nodes)}", holds=all(map(_has_leader, nodes))
         )
+
+
+def _election_ms(nodes: Sequence[ObservedNode]) -> float:
+    """Return how long it may take until a leader is there."""
+    settings = nodes[0].settings.raft
+    # A fetch timeout may have to pass before any node knows that there is no leader.
+    return ELECTION_TIMEOUTS_MAX * settings.election_timeout_ms + settings.fetch_timeout_ms
 
 
 def _leads(node: ObservedNode) -> bool:

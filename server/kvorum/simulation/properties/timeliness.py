@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kvorum.node.raft.inbound_requests import read_request
+from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
@@ -32,6 +33,7 @@ class Timeliness:
         self._checks = checks
         # By leader, process and epoch: the last fetch of each voter, and the begin of leadership.
         self._fetches: dict[_Place, dict[int, float]] = {}
+        self._fetches_of: dict[_Place, dict[ReplicaKey, float]] = {}
         self._leading_since: dict[_Place, float] = {}
         self._voters: dict[_Place, VoterSet] = {}
         self._changes: dict[int, tuple[int, float, str]] = {}
@@ -53,6 +55,15 @@ class Timeliness:
             if replica is not None and memory.node.core is not None:
                 place = (node_id, memory.node.start_count, memory.node.core.role.epoch)
                 self._fetches.setdefault(place, {})[replica.id] = now_ms
+                self._fetches_of.setdefault(place, {})[replica] = now_ms
+
+    def has_fetched(self, memory: NodeMemory, key: ReplicaKey, now_ms: float) -> bool:
+        """Return whether a replica has fetched from a leader within a fetch timeout."""
+        node = memory.node
+        assert node.core is not None
+        place = (node.node_id, node.start_count, node.core.role.epoch)
+        limit_ms = node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
+        return now_ms - self._fetches_of.get(place, {}).get(key, -1e9) <= limit_ms
 
     def response_leaves(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
         """Demand that a request to change voters is answered in time: L7."""

@@ -1,4 +1,4 @@
-"""The voter sets in the logs: P11, P12, P14."""
+"""The voter sets in the logs: P11, P12, P14, P33."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation.properties.catalogue import P11, P12, P14
+from kvorum.simulation.properties.catalogue import P11, P12, P14, P33
 from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.log_scan import LogScan, ScannedBatch
 from kvorum.simulation.properties.node_facts import NodeMemory
@@ -52,6 +52,7 @@ class Voters:
         self._committed_end = 0
         self._removed: set[ReplicaKey] = set()
         self._asked_for: set[ReplicaKey] = set()
+        self._asked_to_go: set[ReplicaKey] = set()
 
     def forget_log(self, memory: NodeMemory) -> None:
         """Forget a node's log, which has been replaced."""
@@ -60,6 +61,10 @@ class Voters:
     def asked_to_add(self, key: ReplicaKey) -> None:
         """Note that an operator asks to add a node as a voter."""
         self._asked_for.add(key)
+
+    def asked_to_remove(self, key: ReplicaKey) -> None:
+        """Note that somebody asks to remove a voter, who may be named by its id alone."""
+        self._asked_to_go.add(key)
 
     def take_in(self, memory: NodeMemory, changed_from: int) -> None:
         """Read the control batches of a log from an offset on."""
@@ -147,10 +152,23 @@ class Voters:
             for key in sorted(come & self._removed, key=lambda one: one.id):
                 text = f"voter {key} is back at {offset} and nobody asked for that"
                 self._checks.demand(P14, text, holds=key in self._asked_for)
+            self._check_asked(offset, come=come, gone=gone)
             self._removed |= gone
             self._asked_for -= gone
         self._checks.held(P14)
         self._committed[offset] = voters
+
+    def _check_asked(
+        self, offset: int, *, come: frozenset[ReplicaKey], gone: frozenset[ReplicaKey]
+    ) -> None:
+        """Demand that who comes and who goes was asked for: P33."""
+        strangers = come - self._asked_for
+        text = f"nobody asked to add {[key.id for key in strangers]}, new at {offset}"
+        self._checks.demand(P33, text, holds=not strangers)
+        kept = {key for key in gone if not {key, ReplicaKey(key.id)} & self._asked_to_go}
+        text = f"nobody asked to remove {[key.id for key in kept]}, gone at {offset}"
+        self._checks.demand(P33, text, holds=not kept)
+        self._asked_to_go -= {ReplicaKey(key.id) for key in come} | come
 
     def voters_before(self, offset: int) -> VoterSet | None:
         """Return the committed voter set in force right before an offset, as far as is known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from kvorum.controller.quorum_reassignment.next_step import AddVoter, RemoveVoter
 from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import RaftListener
 from kvorum.raft import ReplicaKey
@@ -20,14 +21,17 @@ from kvorum.simulation.properties.clients import Ledger
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.liveness import Liveness
 from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode
+from kvorum.simulation.properties.reassignments import Reassignments, Step
 from kvorum.simulation.properties.restarts import Restarts
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.simulation.properties.snapshots import SnapshotFacts
 from kvorum.simulation.properties.timeliness import Timeliness
 from kvorum.simulation.properties.voters import Voters
 from kvorum.simulation.properties.watermarks import Watermarks
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import ZERO_UUID
 
 _Fingerprint = tuple[object, ...]
 
@@ -45,8 +49,13 @@ class Properties:
         self.snapshots = SnapshotFacts(self.checks, self.shared)
         self.voters = Voters(self.checks, self.snapshots)
         self.timeliness = Timeliness(self.checks)
+        self.reassignments = Reassignments(self.checks, self.timeliness)
         self.liveness = Liveness(
-            self.checks, elections=self.elections, shared=self.shared, ledger=self.ledger
+            self.checks,
+            elections=self.elections,
+            shared=self.shared,
+            ledger=self.ledger,
+            reassignments=self.reassignments,
         )
         self._answers = Answers(self.checks, elections=self.elections, shared=self.shared)
         self._restarts = Restarts(self.checks, random)
@@ -69,6 +78,7 @@ class Properties:
             checks=self.checks,
             applied=self._applied,
             on_told=self._state_machine_told,
+            on_batches=self.reassignments.take_committed,
         )
 
     def _state_machine_told(self, memory: NodeMemory, offset: int) -> None:
@@ -147,6 +157,28 @@ class Properties:
     def operator_asked_to_add(self, node_id: int, directory_id: bytes) -> None:
         """Note a request to add a node as a voter."""
         self.voters.asked_to_add(ReplicaKey(node_id, directory_id))
+
+    def change_admitted(self, node: ObservedNode, request: Message, next_offset: int) -> None:
+        """Check a change by hand that a node does not refuse because of the wish."""
+        self.reassignments.change_admitted(self.memory_of(node), request, next_offset)
+        if isinstance(request, RemoveRaftVoterRequest):
+            directory_id = request.voter_directory_id
+            known = None if directory_id == ZERO_UUID else directory_id
+            self.voters.asked_to_remove(ReplicaKey(request.voter_id, known))
+
+    def wish_known(self, node: ObservedNode, text: str | None, next_offset: int) -> None:
+        """Check the wish that a node's state machine knows."""
+        self.reassignments.check_known(self.memory_of(node), text, next_offset)
+
+    def step_taken(self, node: ObservedNode, text: str, step: Step, next_offset: int) -> None:
+        """Check a step towards the wished voters, right before it is taken."""
+        self.reassignments.step_taken(
+            self.memory_of(node), text, step, next_offset=next_offset, now_ms=self._now_ms()
+        )
+        if isinstance(step, AddVoter):
+            self.voters.asked_to_add(ReplicaKey(step.key.id, step.key.directory_id))
+        elif isinstance(step, RemoveVoter):
+            self.voters.asked_to_remove(ReplicaKey(step.key.id, step.key.directory_id))
 
     def request_sent(self, node: ObservedNode, request: Message, version: int) -> None:
         """Check a request that leaves a node."""

@@ -1,0 +1,155 @@
+"""The controller of a simulated process: the real decisions, on the records of its own log.
+
+As on a real node, requests are decided on the image with what is proposed but not committed, and
+answered once the records are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol, TypeAlias
+
+from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kvorum.controller.requests import controller_api, handle
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.raft_client import RaftClient
+from kvorum.raft import NotLeaderError
+from kvorum.simulation.application import Application
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
+from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kvorum.wire.primitives import Message
+
+Task: TypeAlias = Callable[
+    [MetadataImage, ControllerRequestContext], ControllerResult[Message | None]
+]
+HANDLED: Final = (
+    AlterPartitionReassignmentsRequest,
+    ControllerRegistrationRequest,
+    IncrementalAlterConfigsRequest,
+)
+"""The requests that a simulated controller takes."""
+
+
+class Owner(Protocol):
+    """The process of a controller."""
+
+    @property
+    def client(self) -> RaftClient:
+        """The replica of the process."""
+        ...
+
+    @property
+    def application(self) -> Application:
+        """The state machine of the process."""
+        ...
+
+
+@dataclass(slots=True)
+class _Claim:
+    """The leadership of one epoch, with the image that this controller's own records lead to."""
+
+    epoch: int
+    pending: MetadataImage
+
+
+class Controller:
+    """The controller of one process, active while the process leads."""
+
+    def __init__(self, owner: Owner, settings: ControllerSettings, random: Random) -> None:
+        self._owner = owner
+        self._settings = settings
+        self._random = random
+        self._sessions = BrokerHeartbeatManager(settings.session_timeout_ms)
+        self._claim: _Claim | None = None
+
+    def handle(self, request: Message, version: int, respond: Callable[[Message], None]) -> None:
+        """Handle a request of an operator or of another controller; call in a turn."""
+
+        def decide(
+            image: MetadataImage, context: ControllerRequestContext
+        ) -> ControllerResult[Message | None]:
+            result = handle(image, request, context)
+            return ControllerResult(result.response, result.records)
+
+        def told(response: Message | None) -> None:
+            respond(_not_controller(request, version) if response is None else response)
+
+        if not self.run(decide, told, version=version):
+            told(None)
+
+    def run(self, task: Task, told: Callable[[Message | None], None], *, version: int = 0) -> bool:
+        """Propose the records of a task; return whether this controller is active.
+
+        `told` gets the response once what the decision rests on is committed, None if the
+        leadership is lost before that.
+        """
+        claim = self._active_claim()
+        if claim is None:
+            return False
+        result = task(claim.pending, self._context(version))
+        if result.records and not self._append(claim, result):
+            return False
+        last_offset = claim.pending.last_offset
+        application = self._owner.application
+        if last_offset <= application.image.last_offset:
+            told(result.response)
+        else:
+            application.wait_for(
+                last_offset,
+                epoch=claim.epoch,
+                told=lambda at: told(None if at is None else result.response),
+            )
+        return True
+
+    def _active_claim(self) -> _Claim | None:
+        application = self._owner.application
+        epoch = application.leading_epoch
+        if epoch is None or not self._owner.client.is_leader:
+            return None
+        if self._claim is None or self._claim.epoch != epoch:
+            self._claim = _Claim(epoch, application.image)
+        return self._claim
+
+    def _append(self, claim: _Claim, result: ControllerResult[Message | None]) -> bool:
+        """Propose records, each in a batch; return False if this node leads no longer."""
+        for message, record_version in result.records:
+            value = encode_record(message, record_version)
+            try:
+                offset = self._owner.client.propose([value], epoch=claim.epoch)
+            except (NotLeaderError, RaftStoppedError):
+                return False
+            claim.pending = claim.pending.apply(message, record_version, offset)
+        return True
+
+    def _context(self, version: int) -> ControllerRequestContext:
+        client = self._owner.client
+        return ControllerRequestContext(
+            settings=self._settings,
+            sessions=self._sessions,
+            random=self._random,
+            now_ms=0.0,
+            next_offset=client.log_end_offset,
+            api_version=version,
+            kraft_version=client.kraft_version,
+            leader_id=self._settings.node_id,
+            describe_quorum=client.describe_quorum,
+        )
+
+
+def is_handled(request: Message) -> bool:
+    """Return whether a request is one for the controller."""
+    return isinstance(request, HANDLED)
+
+
+def _not_controller(request: Message, version: int) -> Message:
+    error = RequestError.with_default_message(ErrorCode.NOT_CONTROLLER)
+    return controller_api(request).refuse(request, error, version)

@@ -1,0 +1,288 @@
+"""The wish for other voters and the steps towards it: P30, P31, P32, and L9 once faults stopped.
+
+Nothing here is taken from the code under test but what it did: the wish is read from the committed
+records, and who fetches from the requests that arrived.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    HandOver,
+    Reached,
+    RemoveVoter,
+)
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.target_voters import (
+    TARGET_VOTERS,
+    TargetVoters,
+    parse_target_voters,
+    target_voters_text,
+)
+from kvorum.metadata.voter_key import VoterKey
+from kvorum.node.raft.listener import CommittedBatch
+from kvorum.raft import ReplicaKey
+from kvorum.raft.roles import Leader
+from kvorum.raft.voter_set import VoterSet
+from kvorum.simulation.application import is_record
+from kvorum.simulation.properties.catalogue import L9, P30, P31, P32
+from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode
+from kvorum.simulation.properties.timeliness import Timeliness
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from kvorum.wire.primitives import Message
+
+IDLE_MS_MAX = 7_000.0
+"""For how long a wish that can be reached may see no step, once faults have stopped and all have
+caught up: longer than the longest fetch timeout and request that was under way."""
+Step: TypeAlias = AddVoter | RemoveVoter | HandOver | Reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The voters and the targets as a plain reading of the wish sorts them."""
+
+    coming_count: int
+    leaving: tuple[ReplicaKey, ...]
+
+
+class Reassignments:
+    """The committed wishes of a world, the wishes that may still be committed, and the steps."""
+
+    def __init__(self, checks: Checks, timeliness: Timeliness) -> None:
+        self._checks = checks
+        self._timeliness = timeliness
+        self._offsets: list[int] = []
+        self._texts: list[str | None] = []
+        self._read_end = 0
+        self._uncommitted = Counter[TargetVoters]()
+        # How many wishes there were when a leader last found one reached.
+        self._reached_count = -1
+        self._is_cancel_asked = False
+        self._state: tuple[object, ...] = ()
+        self._advanced_ms = 0.0
+        self.counts = Counter[str]()
+        """How often wishes were stated, replaced, cancelled and reached, and moments of steps."""
+        self.hand_over_count = 0
+
+    def count(self, what: str) -> None:
+        """Note that something happened."""
+        self.counts[what] += 1
+
+    # --- wishes ---
+
+    def asked_for(self, targets: TargetVoters | None) -> None:
+        """Note a wish that somebody asks for; it may be committed later, or never."""
+        if targets is not None:
+            self._uncommitted[targets] += 1
+        else:
+            self._is_cancel_asked = True
+
+    def refused(self, targets: TargetVoters | None) -> None:
+        """Note that a wish was refused, so that it will not be committed."""
+        if targets is not None:
+            self._uncommitted[targets] -= 1
+
+    def possible_wishes(self) -> Iterator[TargetVoters]:
+        """Yield the wish that is in force, and those that may come into force."""
+        present = self._texts[-1] if self._texts else None
+        if present is not None:
+            yield parse_target_voters(present)
+        yield from (targets for targets, count in self._uncommitted.items() if count > 0)
+
+    @property
+    def wish(self) -> str | None:
+        """The wish that was committed last."""
+        return self._texts[-1] if self._texts else None
+
+    def take_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Read the wishes in committed batches that some state machine gets."""
+        for batch in batches:
+            if batch.base_offset < self._read_end:
+                continue
+            self._read_end = batch.last_offset + 1
+            for index, value in enumerate(batch.values):
+                if is_record(value):
+                    self._take_record(batch.base_offset + index, value)
+
+    def _take_record(self, offset: int, value: bytes) -> None:
+        record, _ = decode_record(value)
+        if not isinstance(record, ConfigRecord) or record.name != TARGET_VOTERS:
+            return
+        assert (record.resource_type, record.resource_name) == CLUSTER_RESOURCE
+        before, after = self.wish, record.value
+        is_reached = self._reached_count == len(self._texts)
+        self._offsets.append(offset)
+        self._texts.append(after)
+        if after is not None:
+            self._uncommitted[parse_target_voters(after)] -= 1
+            self.count("wishes stated" if before is None else "wishes replaced")
+        elif before is not None:
+            text = f"the wish {before} ends at {offset}, and neither is reached nor cancelled"
+            self._checks.demand(P31, text, holds=is_reached or self._is_cancel_asked)
+            self.count("wishes reached" if is_reached else "wishes cancelled")
+
+    def wish_before(self, offset: int) -> str | None:
+        """Return the last wish that was committed below an offset."""
+        index = bisect_left(self._offsets, offset)
+        return self._texts[index - 1] if index else None
+
+    def check_known(self, memory: NodeMemory, text: str | None, next_offset: int) -> None:
+        """Demand that a node which has applied all below an offset knows the wish: P30."""
+        if next_offset > self._read_end:
+            # A snapshot covers more than any state machine got in batches.
+            return
+        wish = self.wish_before(next_offset)
+        told = f"{memory.name} takes {text} for the wish at {next_offset}, it is {wish}"
+        self._checks.demand(P30, told, holds=text == wish)
+
+    # --- steps ---
+
+    def step_taken(
+        self, memory: NodeMemory, text: str, step: Step, *, next_offset: int, now_ms: float
+    ) -> None:
+        """Check a step that a leader takes, right before it does: P31, P32."""
+        core = memory.node.core
+        assert core is not None
+        wish = self.wish_before(next_offset)
+        told = f"{memory.name} works towards {text}, the wish at {next_offset} is {wish}: {step}"
+        self._checks.demand(P31, told, holds=text == wish)
+        known, latest = core.high_watermark, core.history.voters_offset
+        role = core.role
+        is_settled = (
+            isinstance(role, Leader)
+            and known is not None
+            and role.epoch_start_offset < known
+            and (latest is None or latest < known)
+        )
+        told = f"{memory.name} would {step} before {latest} is committed, with {known}"
+        self._checks.demand(P31, told, holds=is_settled)
+        voters, targets = core.history.voters, parse_target_voters(text)
+        told = f"{memory.name} with voters {_named(voters)} and the wish {text} would {step}"
+        self._checks.demand(P31, told, holds=_leads_there(step, voters, targets))
+        if isinstance(step, RemoveVoter | HandOver):
+            self._check_removal(memory, step, voters, told=told, now_ms=now_ms)
+        if isinstance(step, HandOver):
+            leaving = _split(voters, targets).leaving
+            self._checks.demand(P32, told, holds=leaving == (memory.key,))
+            self.hand_over_count += 1
+        if isinstance(step, Reached):
+            self._reached_count = len(self._texts)
+
+    def change_admitted(self, memory: NodeMemory, request: Message, next_offset: int) -> None:
+        """Demand that a change by hand does not lead away from the wish: P31."""
+        wish = self.wish_before(next_offset)
+        if wish is None or not isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            return
+        is_addition = isinstance(request, AddRaftVoterRequest)
+        key = ReplicaKey(request.voter_id, request.voter_directory_id)
+        targets = parse_target_voters(wish)
+        verb = "add" if is_addition else "remove"
+        text = f"{memory.name} lets {verb} {key.id} by hand while the wish is {wish}"
+        self._checks.demand(P31, text, holds=_is_wanted(key, targets) == is_addition)
+
+    def _check_removal(
+        self,
+        memory: NodeMemory,
+        step: RemoveVoter | HandOver,
+        voters: VoterSet,
+        *,
+        told: str,
+        now_ms: float,
+    ) -> None:
+        """Demand that a majority of the rest fetches, and the leader does not remove itself."""
+        gone = memory.node.node_id
+        if isinstance(step, RemoveVoter):
+            self._checks.demand(P32, told, holds=step.key.id != memory.node.node_id)
+            gone = step.key.id
+        rest = [voter.key for voter in voters.voters if voter.key.id != gone]
+        fetching = [
+            key
+            for key in rest
+            if key == memory.key or self._timeliness.has_fetched(memory, key, now_ms)
+        ]
+        told = f"{told}: of {[key.id for key in rest]} only {[key.id for key in fetching]} fetch"
+        self._checks.demand(P32, told, holds=2 * len(fetching) > len(rest))
+
+    # --- once faults have stopped ---
+
+    def begin_calm(self, now_ms: float) -> None:
+        """Note that the quorum has recovered: from now on a wish must be worked on."""
+        self._advanced_ms = now_ms
+
+    def look(
+        self, now_ms: float, nodes: Sequence[ObservedNode], leader: ObservedNode | None
+    ) -> None:
+        """Demand that a wish is worked on, unless a target is missing or unclear: L9."""
+        core = None if leader is None else leader.core
+        voters = VoterSet() if core is None else core.history.voters
+        state = (self.wish, len(self._texts), voters, None if core is None else core.role.epoch)
+        if state != self._state:
+            self._state, self._advanced_ms = state, now_ms
+            if self.wish is None and self._texts:
+                self._checks.held(L9)
+        if self.wish is None or not _can_be_reached(self.wish, voters, nodes):
+            self._advanced_ms = now_ms
+            return
+        idle_ms = now_ms - self._advanced_ms
+        text = f"no step towards {self.wish} for {idle_ms:.0f} ms, voters {_named(voters)}"
+        self._checks.demand(L9, text, holds=idle_ms <= IDLE_MS_MAX)
+
+
+def _split(voters: VoterSet, targets: TargetVoters) -> _Split:
+    leaving = tuple(voter.key for voter in voters.voters if not _is_wanted(voter.key, targets))
+    staying = len(voters.voters) - len(leaving)
+    return _Split(len(targets) - staying, leaving)
+
+
+def _is_wanted(key: ReplicaKey, targets: TargetVoters) -> bool:
+    return any(
+        target.id == key.id and target.directory_id in {None, key.directory_id}
+        for target in targets
+    )
+
+
+def _leads_there(step: Step, voters: VoterSet, targets: TargetVoters) -> bool:
+    """Return whether a step leads to the targets, and keeps the sizes that KIP-642 wants."""
+    split = _split(voters, targets)
+    adds = split.coming_count >= len(split.leaving)
+    match step:
+        case AddVoter():
+            key = ReplicaKey(step.key.id, step.key.directory_id)
+            return adds and _is_wanted(key, targets) and voters.by_id(key.id) is None
+        case RemoveVoter():
+            key = ReplicaKey(step.key.id, step.key.directory_id)
+            is_replaced = any(target.id == key.id for target in targets)
+            return key in split.leaving and (not adds or is_replaced)
+        case HandOver():
+            return bool(split.leaving) and not adds
+        case Reached():
+            return split == _Split(0, ())
+
+
+def _can_be_reached(text: str, voters: VoterSet, nodes: Sequence[ObservedNode]) -> bool:
+    """Return whether it is clear who is meant by each target, and all of them run."""
+    running = {node.node_id: node for node in nodes if node.core is not None}
+    for target in parse_target_voters(text):
+        node = running.get(target.id)
+        if node is None or target.directory_id not in {None, node.directory_id}:
+            return False
+        voter = voters.by_id(target.id)
+        is_other = voter is not None and voter.key.directory_id != node.directory_id
+        if is_other and target.directory_id is None:
+            return False
+    return True
+
+
+def _named(voters: VoterSet) -> str:
+    keys = (VoterKey(voter.key.id, voter.key.directory_id) for voter in voters.voters)
+    return target_voters_text(keys)

@@ -1,0 +1,190 @@
+"""The reassignment of the quorum by the leader of a simulated world: its own shell, real decisions.
+
+What is taken are the steps of `Pursuit`, as the requests that a real node puts to itself. Only the
+waiting is written anew: by callbacks, where a real node has a task of the event loop.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    Blocked,
+    BlockReason,
+    HandOver,
+    Reached,
+    RemoveVoter,
+)
+from kvorum.controller.quorum_reassignment.pursuit import Decision, Pursuit, pause_ms
+from kvorum.controller.quorum_reassignment.step_requests import (
+    VoterChange,
+    refusal_of,
+    request_of,
+)
+from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
+from kvorum.controller.result import ControllerResult
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.inbound_requests import Respond
+from kvorum.node.raft.runtime import Runtime
+from kvorum.simulation.controller import Controller, Owner
+from kvorum.simulation.properties.node_facts import ObservedNode
+from kvorum.simulation.step_crashes import StepMoment
+from kvorum.simulation.surroundings import Surroundings
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from kvorum.wire.primitives import Message
+
+
+class ReassigningProcess(Owner, Protocol):
+    """A process that works towards other voters while it leads."""
+
+    @property
+    def node(self) -> ObservedNode:
+        """The machine of the process."""
+        ...
+
+    @property
+    def controller(self) -> Controller:
+        """The controller of the process."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime:
+        """The time and the turns of the process."""
+        ...
+
+    def put(self, request: Message, respond: Respond) -> None:
+        """Put a request to this process's own replica."""
+        ...
+
+    def reach(self, moment: StepMoment) -> None:
+        """Note that a moment of a step is reached, at which the process may crash."""
+        ...
+
+
+class QuorumReassignment:
+    """Takes one step after the other from the present voters to the target voters."""
+
+    def __init__(self, process: ReassigningProcess, around: Surroundings) -> None:
+        self._process = process
+        self._around = around
+        self._pursuit: Pursuit | None = None
+        # The step under way, and where the latest voter record was when it began.
+        self._step: VoterChange | None = None
+        self._voters_offset: int | None = None
+        self._waits_for: BlockReason | None = None
+
+    def wake(self) -> None:
+        """Begin to look at the quorum, if this process leads and there is a wish."""
+        application = self._process.application
+        is_wanted = recorded_target_voters(application.image) is not None
+        if self._pursuit is None and is_wanted and application.leading_epoch is not None:
+            timeouts = self._process.node.settings.raft
+            self._pursuit = Pursuit(
+                election_timeout_ms=timeouts.election_timeout_ms,
+                fetch_timeout_ms=timeouts.fetch_timeout_ms,
+            )
+            self._process.runtime.call_soon(self._look)
+
+    def after_turn(self) -> None:
+        """Note the moment when the record of the step under way is in the log."""
+        step = self._step
+        if step is None or self._latest_voters_offset() == self._voters_offset:
+            return
+        self._step = None
+        is_addition = isinstance(step, AddVoter)
+        self._process.reach(
+            StepMoment.ADDITION_WRITTEN if is_addition else StepMoment.REMOVAL_WRITTEN
+        )
+
+    def _look(self) -> None:
+        """Take the next step, or look again after a while."""
+        process = self._process
+        client, application = process.client, process.application
+        decision: Decision | None = None
+        if self._pursuit is not None and application.leading_epoch is not None and client.is_leader:
+            quorum, now_ms = client.describe_quorum(), process.runtime.monotonic_ms()
+            decision = self._pursuit.decide(application.image, quorum, now_ms)
+        if decision is None:
+            # This controller is active no longer, or nothing is wanted any more.
+            self._pursuit = self._step = self._waits_for = None
+            return
+        text, step = decision.target_text, decision.step
+        if isinstance(step, Blocked):
+            self._wait(text, step)
+            return
+        self._waits_for = None
+        self._around.trace.say(f"{process.node.node_id} works towards {text}: {step}")
+        self._around.properties.step_taken(process.node, text, step, application.next_offset)
+        self._take(step, text)
+
+    def _wait(self, text: str, blocked: Blocked) -> None:
+        if self._waits_for is not blocked.reason:
+            self._waits_for = blocked.reason
+            name = self._process.node.node_id
+            self._around.trace.say(f"{name} works towards {text}: {blocked}")
+        delay_ms = pause_ms(self._process.node.settings.raft.election_timeout_ms)
+        runtime = self._process.runtime
+        runtime.call_at(runtime.monotonic_ms() + delay_ms, self._look)
+
+    def _take(self, step: AddVoter | RemoveVoter | HandOver | Reached, text: str) -> None:
+        client = self._process.client
+        match step:
+            case AddVoter() | RemoveVoter():
+                self._change_voters(step, text)
+            case HandOver():
+                client.resign(client.epoch)
+                self._process.reach(StepMoment.HANDED_OVER)
+                self._process.runtime.call_soon(self._look)
+            case Reached():
+                self._clear(text)
+
+    def _change_voters(self, step: VoterChange, text: str) -> None:
+        """Put a step to this process's own replica, which leads, as an operator would."""
+        process = self._process
+        self._step, self._voters_offset = step, self._latest_voters_offset()
+
+        def answered(response: Message | RaftStoppedError) -> None:
+            self._step = None
+            if isinstance(response, RaftStoppedError):
+                return
+            assert isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse)
+            refusal = refusal_of(step, response)
+            if refusal is None:
+                is_addition = isinstance(step, AddVoter)
+                process.reach(
+                    StepMoment.ADDITION_COMMITTED if is_addition else StepMoment.REMOVAL_COMMITTED
+                )
+                process.runtime.call_soon(self._look)
+            else:
+                if self._pursuit is not None:
+                    self._pursuit.refused(step)
+                self._wait(text, refusal)
+
+        process.put(request_of(step, cluster_id=process.node.settings.cluster_id), answered)
+
+    def _clear(self, text: str) -> None:
+        """Write the end of the wish, unless it is another one by now; then look again."""
+        process = self._process
+
+        def clear(
+            image: MetadataImage, context: ControllerRequestContext
+        ) -> ControllerResult[Message | None]:
+            del context
+            return ControllerResult(None, tuple(clear_reached_targets(image, text)))
+
+        def cleared(response: Message | None) -> None:
+            del response
+            process.runtime.call_soon(self._look)
+
+        if process.controller.run(clear, cleared):
+            process.reach(StepMoment.WISH_CLEARED)
+        else:
+            process.runtime.call_soon(self._look)
+
+    def _latest_voters_offset(self) -> int | None:
+        return self._process.client.core.history.voters_offset

@@ -1,0 +1,200 @@
+"""The operator's wishes for other voters (KIP-642): stated, replaced and cancelled at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from kvorum.controller.configs.changes import Operation
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.target_voters import (
+    TARGET_VOTERS,
+    TargetVoters,
+    recorded_target_voters,
+    target_voters_text,
+)
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voter_key import VoterKey
+from kvorum.simulation.budget import may_reach
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.fault_ratios import FaultRatios
+from kvorum.simulation.faults import Fault
+from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.transport import Reply
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+    AlterPartitionReassignmentsResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+
+_WISHER_ID = -101
+_TARGETS_MAX = 7
+_WISHES_IN_A_ROW_MAX = 12
+_RETRY_MS = 700.0
+_TRIES_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """The target voters, or None for the end of the wish; and how the wish is stated."""
+
+    targets: TargetVoters | None
+    by_configuration: bool
+
+    @property
+    def text(self) -> str:
+        return "nothing" if self.targets is None else target_voters_text(self.targets)
+
+
+class Wishes:
+    """States wishes as a person would: again where the asked node was not the active controller."""
+
+    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
+        self._quorum = quorum
+        self._around = quorum.around
+        self._ratios = ratios
+        self._number = 0
+
+    def change(self, fault: Fault, random: Random) -> None:
+        """State a wish, or several in a row, or cancel the present one."""
+        count = 1
+        if random.random() < self._ratios.wishes_in_a_row:
+            count = random.randint(2, _WISHES_IN_A_ROW_MAX)
+        for index in range(count):
+            at_ms = index * random.choice((1.0, 50.0, 500.0))
+            self._around.events.after(at_ms, lambda: self._change_once(fault, random))
+
+    def _change_once(self, fault: Fault, random: Random) -> None:
+        quorum = self._quorum
+        leader = quorum.leader()
+        if not quorum.is_safety_phase or leader is None or leader.process is None:
+            return
+        if leader.process.client.kraft_version < 1:
+            return
+        present = recorded_target_voters(leader.process.application.image)
+        by_configuration = random.random() < self._ratios.wish_by_configuration
+        if present is not None and random.random() < self._ratios.wish_is_cancelled:
+            self._state(_Wish(None, by_configuration), fault, random)
+            return
+        targets = self._draw_targets(random, names_directories=by_configuration)
+        if may_reach(quorum, targets):
+            self._state(_Wish(targets, by_configuration), fault, random)
+
+    def _draw_targets(self, random: Random, *, names_directories: bool) -> TargetVoters:
+        """Draw targets among all controllers, whether they run, lag, or have lost their disk."""
+        nodes = [one for one in self._quorum.nodes.values() if one.can_vote and not one.is_barred]
+        count = random.randint(1, min(len(nodes), _TARGETS_MAX))
+        chosen = sorted(random.sample(nodes, count), key=lambda one: one.node_id)
+        share = self._ratios.wish_names_directory if names_directories else 0.0
+        return tuple(
+            VoterKey(one.node_id, one.directory_id if random.random() < share else None)
+            for one in chosen
+        )
+
+    def _state(self, wish: _Wish, fault: Fault, random: Random, *, tries: int = 1) -> None:
+        quorum, around = self._quorum, self._around
+        leader = quorum.leader()
+        if not quorum.is_safety_phase:
+            return
+        asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
+        if leader is not None and random.random() < self._ratios.operator_asks_leader:
+            asked = leader
+        if wish.targets is not None and not may_reach(quorum, wish.targets):
+            return
+        around.trace.say(f"operator wishes {wish.text}, and asks {asked.node_id}")
+        around.count(FaultKind.CHANGED_WISH)
+        around.properties.reassignments.asked_for(wish.targets)
+
+        def take(error: int) -> None:
+            around.trace.say(f"operator hears from {asked.node_id}: error {error}")
+            if error not in {ErrorCode.NONE, ErrorCode.NOT_CONTROLLER}:
+                around.properties.reassignments.refused(wish.targets)
+            if error == ErrorCode.NOT_CONTROLLER and tries < _TRIES_MAX:
+                around.events.after(
+                    _RETRY_MS, lambda: self._state(wish, fault, random, tries=tries + 1)
+                )
+
+        if wish.by_configuration:
+            self._ask_by_configuration(asked, wish, take)
+        else:
+            self._ask_by_reassignment(asked, wish, take)
+
+    def _ask_by_reassignment(
+        self, asked: SimulatedNode, wish: _Wish, take: Callable[[int], None]
+    ) -> None:
+        request = AlterPartitionReassignmentsRequest(
+            topics=[
+                AlterPartitionReassignmentsRequestReassignableTopic(
+                    name=CLUSTER_METADATA_TOPIC,
+                    partitions=[
+                        AlterPartitionReassignmentsRequestReassignablePartition(
+                            partition_index=CLUSTER_METADATA_PARTITION,
+                            replicas=None
+                            if wish.targets is None
+                            else [target.id for target in wish.targets],
+                        )
+                    ],
+                )
+            ]
+        )
+        version = request.MAX_VERSION
+        frame = encode_request_frame(
+            request, version=version, correlation_id=self._next_number(), client_id="operator"
+        )
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, bytes):
+                kind = AlterPartitionReassignmentsResponse
+                answer = decode_response_frame(reply, response_class=kind, version=version)[1]
+                errors = [one.error_code for topic in answer.responses for one in topic.partitions]
+                take(answer.error_code or max(errors, default=0))
+
+        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
+
+    def _ask_by_configuration(
+        self, asked: SimulatedNode, wish: _Wish, take: Callable[[int], None]
+    ) -> None:
+        is_end = wish.targets is None
+        resource_type, resource_name = CLUSTER_RESOURCE
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                IncrementalAlterConfigsRequestAlterConfigsResource(
+                    resource_type=resource_type,
+                    resource_name=resource_name,
+                    configs=[
+                        IncrementalAlterConfigsRequestAlterableConfig(
+                            name=TARGET_VOTERS,
+                            config_operation=Operation.DELETE if is_end else Operation.SET,
+                            value=None if is_end else wish.text,
+                        )
+                    ],
+                )
+            ]
+        )
+        version = request.MAX_VERSION
+        frame = encode_request_frame(
+            request, version=version, correlation_id=self._next_number(), client_id="operator"
+        )
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, bytes):
+                kind = IncrementalAlterConfigsResponse
+                answer = decode_response_frame(reply, response_class=kind, version=version)[1]
+                take(max((one.error_code for one in answer.responses), default=0))
+
+        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number

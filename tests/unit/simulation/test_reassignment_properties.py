@@ -1,0 +1,217 @@
+"""Each property of reassignments is broken once, and noticed."""
+
+from __future__ import annotations
+
+import pytest
+from immutables import Map
+from tests.unit.simulation.observed import Quorum, directory_id
+
+from kvorum.controller.quorum_reassignment.next_step import (
+    AddVoter,
+    HandOver,
+    Reached,
+    RemoveVoter,
+)
+from kvorum.metadata.cluster_image import ControllerRegistration
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.metadata.voter_key import VoterKey
+from kvorum.node.raft.listener import CommittedBatch
+from kvorum.node.raft.translation import fetch
+from kvorum.raft import OffsetAndEpoch, ReplicaKey
+from kvorum.raft import messages as core
+from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.reassignments import IDLE_MS_MAX, Step
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+
+NEXT_OFFSET = 10
+
+
+def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
+    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
+
+
+def _commit_wish(quorum: Quorum, text: str | None, *, offset: int = 5) -> None:
+    resource_type, resource_name = CLUSTER_RESOURCE
+    record = ConfigRecord(
+        resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=text
+    )
+    batch = CommittedBatch(
+        base_offset=offset,
+        last_offset=max(offset, NEXT_OFFSET - 1),
+        epoch=1,
+        append_timestamp_ms=0,
+        values=(encode_record(record, 0),),
+        is_control=False,
+        size_bytes=1,
+    )
+    quorum.properties.reassignments.take_committed([batch])
+
+
+def _quorum(wish: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Quorum:
+    """Return a quorum of 1, 2 and 3 under the leader 1, from which some fetch."""
+    quorum = Quorum()
+    quorum.led_by(1)
+    _commit_wish(quorum, wish)
+    for node_id in fetching:
+        asked = core.FetchRequest(
+            replica=ReplicaKey(node_id, directory_id(node_id)),
+            epoch=1,
+            position=OffsetAndEpoch(1, 1),
+            max_wait_ms=0,
+            bytes_max=1,
+            high_watermark=1,
+        )
+        version = FetchRequest.MAX_VERSION
+        request = fetch.write_request(
+            asked, cluster_id=quorum[1].settings.cluster_id, version=version
+        )
+        quorum.properties.request_arrives(quorum[1], request, version)
+    return quorum
+
+
+def _take(quorum: Quorum, step: Step, text: str) -> None:
+    quorum.properties.step_taken(quorum[1], text, step, NEXT_OFFSET)
+
+
+def _add(node_id: int) -> AddVoter:
+    known = ControllerRegistration(node_id, directory_id(node_id), False, (), Map())
+    return AddVoter(VoterKey(node_id, directory_id(node_id)), known)
+
+
+def _remove(node_id: int) -> RemoveVoter:
+    return RemoveVoter(VoterKey(node_id, directory_id(node_id)))
+
+
+@pytest.mark.parametrize(
+    ("wish", "step"),
+    [
+        ("1,2,3,4", _add(4)),
+        ("1,2", _remove(3)),
+        ("2,3", HandOver()),
+        ("1,2,3", Reached()),
+    ],
+    ids=str,
+)
+def test_a_step_that_leads_to_the_wish_breaks_nothing(wish: str, step: Step) -> None:
+    quorum = _quorum(wish)
+    _take(quorum, step, wish)
+    assert quorum.count("P31") > 0
+
+
+def test_p30_a_node_that_has_missed_the_wish() -> None:
+    quorum = _quorum("1,2")
+    quorum.properties.wish_known(quorum[2], None, 5)
+    quorum.properties.wish_known(quorum[2], "1,2", NEXT_OFFSET)
+    with _broken("P30"):
+        quorum.properties.wish_known(quorum[2], None, NEXT_OFFSET)
+
+
+def test_p31_a_step_towards_another_wish() -> None:
+    quorum = _quorum("1,2")
+    with _broken("P31"):
+        _take(quorum, _remove(3), "1,2,5")
+
+
+def test_p31_a_step_after_the_wish_was_cancelled() -> None:
+    quorum = _quorum("1,2")
+    quorum.properties.reassignments.asked_for(None)
+    _commit_wish(quorum, None, offset=NEXT_OFFSET)
+    with _broken("P31"):
+        quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
+
+
+def test_p31_a_wish_that_ends_by_itself() -> None:
+    quorum = _quorum("1,2")
+    with _broken("P31"):
+        _commit_wish(quorum, None, offset=NEXT_OFFSET)
+
+
+def test_p31_a_step_before_the_epoch_is_committed() -> None:
+    quorum = _quorum("1,2")
+    quorum[1].commit(None)
+    with _broken("P31"):
+        _take(quorum, _remove(3), "1,2")
+
+
+@pytest.mark.parametrize(
+    ("wish", "step"),
+    [
+        ("1,2,4", _remove(2)),
+        ("1,2,4", _remove(3)),
+        ("1,2", _add(4)),
+        ("2", _add(4)),
+        ("1,2", Reached()),
+        ("2,3,4", HandOver()),
+    ],
+    ids=str,
+)
+def test_p31_a_step_that_leads_elsewhere(wish: str, step: Step) -> None:
+    quorum = _quorum(wish)
+    with _broken("P31"):
+        _take(quorum, step, wish)
+
+
+def test_p31_a_change_by_hand_that_leads_away() -> None:
+    quorum = _quorum("1,2")
+    add = AddRaftVoterRequest(voter_id=4, voter_directory_id=directory_id(4))
+    remove = RemoveRaftVoterRequest(voter_id=2, voter_directory_id=directory_id(2))
+    welcome = RemoveRaftVoterRequest(voter_id=3, voter_directory_id=directory_id(3))
+    quorum.properties.change_admitted(quorum[1], welcome, NEXT_OFFSET)
+    for request in (add, remove):
+        with _broken("P31"):
+            quorum.properties.change_admitted(quorum[1], request, NEXT_OFFSET)
+
+
+def test_p32_a_removal_after_which_no_majority_fetches() -> None:
+    quorum = _quorum("1,2", fetching=(3,))
+    with _broken("P32"):
+        _take(quorum, _remove(3), "1,2")
+
+
+def test_p32_a_leader_that_removes_itself() -> None:
+    quorum = _quorum("2,3")
+    with _broken("P32"):
+        _take(quorum, _remove(1), "2,3")
+
+
+def test_p32_a_leader_that_hands_over_while_others_are_to_go() -> None:
+    quorum = _quorum("2")
+    with _broken("P32"):
+        _take(quorum, HandOver(), "2")
+
+
+def _look(quorum: Quorum, now_ms: float) -> None:
+    nodes = list(quorum.nodes.values())
+    quorum.properties.reassignments.look(now_ms, nodes, quorum[1])
+
+
+def test_l9_nobody_works_on_the_wish() -> None:
+    quorum = _quorum("1,2")
+    quorum.properties.reassignments.begin_calm(0.0)
+    _look(quorum, 0.0)
+    _look(quorum, IDLE_MS_MAX)
+    with _broken("L9"):
+        _look(quorum, IDLE_MS_MAX + 1)
+
+
+def test_l9_a_target_that_does_not_run_is_waited_for() -> None:
+    quorum = _quorum("1,2")
+    quorum[2].core = None
+    quorum.properties.reassignments.begin_calm(0.0)
+    for now_ms in (0.0, 10 * IDLE_MS_MAX):
+        _look(quorum, now_ms)
+
+
+def test_l9_a_wish_that_is_reached() -> None:
+    quorum = _quorum("1,2")
+    _look(quorum, 0.0)
+    before = quorum.count("L9")
+    quorum.properties.reassignments.asked_for(None)
+    _commit_wish(quorum, None, offset=NEXT_OFFSET)
+    _look(quorum, IDLE_MS_MAX + 1)
+    assert quorum.count("L9") == before + 1
