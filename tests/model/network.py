@@ -112,8 +112,11 @@ def _answer_vote(design: Design, state: State, request: Request) -> tuple[Node, 
     is_observer = not voters_of(node.log, state.first_voters) & bit(replica)
     if design.observers_refuse_votes and is_observer:
         return node, "refused"
-    node, is_granted = elections.voted(design, own, node, request)
-    return node, "granted" if is_granted else "refused"
+    after, is_granted = elections.voted(design, own, node, request)
+    if is_observer and not is_granted and request.epoch > node.epoch:
+        # It has no vote to give, and so no need of the epoch.
+        return node, "refused"
+    return after, "granted" if is_granted else "refused"
 
 
 def _answer_fetch(design: Design, state: State, request: Request) -> tuple[Node, Reply]:

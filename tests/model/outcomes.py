@@ -148,6 +148,10 @@ def _asked_for_vote(
 ) -> Iterator[Node]:
     replica, voter = replica_of(own, node), request.voter
     is_meant = voter is None or voter.directory_id is None or replay.replica(voter) == replica
+    is_observer = not replay.voters(node) & bit(replica)
+    if is_observer and request.epoch > node.epoch and not answer.is_granted:
+        # It has no vote to give, and so no need of the epoch.
+        yield node
     if answer.error is msg.Error.INVALID_VOTER_KEY and request.epoch > node.epoch:
         yield elections.moved(node, UNATTACHED, epoch=request.epoch)
     elif answer.error is not msg.Error.NONE:

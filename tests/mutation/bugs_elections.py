@@ -194,6 +194,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        id="observer enters the epoch of a candidate that it refuses",
+        cause="former voters entered the epochs of a removed voter, and lost their leader for good",
+        breaks="L8",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="handle_vote_request",
+                old="is_later and not (is_up_to_date or replica.may_stand)",
+                new="is_later and replica.is_voter and not replica.may_stand",
+            ),
+        ),
+    ),
+    Mutant(
         id="KAFKA-18379",
         cause="a leader that resigned an epoch could follow another leader in it",
         breaks="P1",

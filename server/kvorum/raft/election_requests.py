@@ -59,15 +59,18 @@ def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
 
 
 def handle_vote_request(replica: Replica, now: float, request: VoteRequest) -> VoteResponse:
-    """Give or refuse a vote or a pre-vote; a higher epoch is entered either way."""
+    """Give or refuse a vote or a pre-vote; a voter enters a higher epoch either way."""
     error = _vote_error(replica, request)
-    if error is Error.NONE and request.epoch > replica.role.epoch:
+    is_up_to_date = request.log_end >= replica.log.end
+    is_later = error is Error.NONE and request.epoch > replica.role.epoch
+    if is_later and not (is_up_to_date or replica.may_stand):
+        return _refuse_as_observer(replica, request)
+    if is_later:
         replica.become_unattached(now, request.epoch)
     if error is Error.NONE and not _is_meant(replica, request.voter):
         error = Error.INVALID_VOTER_KEY
     if error is not Error.NONE:
         return VoteResponse(error=error, leader=replica.known_leader())
-    is_up_to_date = request.log_end >= replica.log.end
     is_granted = replica.role.would_grant(request, is_up_to_date=is_up_to_date)
     if is_granted and not request.is_pre_vote and replica.role.voted is None:
         replica.note_vote(now, request.replica)
@@ -76,6 +79,17 @@ def handle_vote_request(replica: Replica, now: float, request: VoteRequest) -> V
     elif request.is_pre_vote and not is_up_to_date:
         _stand_instead(replica, now)
     return VoteResponse(error=Error.NONE, leader=replica.known_leader(), is_granted=is_granted)
+
+
+def _refuse_as_observer(replica: Replica, request: VoteRequest) -> VoteResponse:
+    """Refuse a vote to a candidate whose log is shorter, without entering its epoch.
+
+    The candidate may have been removed, and not know it: it then calls elections among former
+    voters alone. The leader of the others never hears of these epochs, and an observer that had
+    entered one could not follow that leader. Without a vote to give, it has no need to enter.
+    """
+    error = Error.NONE if _is_meant(replica, request.voter) else Error.INVALID_VOTER_KEY
+    return VoteResponse(error=error, leader=replica.known_leader())
 
 
 def _let_pass(replica: Replica, now: float, other: ReplicaKey) -> None:

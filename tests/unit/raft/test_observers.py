@@ -96,3 +96,38 @@ def test_an_observer_outlives_the_resignation_of_a_leader_that_names_no_successo
     core.receive(2.0, token=1, request=resignation)
     assert (core.role.epoch, core.role.leader_id) == (2, 1)
     assert core.next_deadline == 2.0 + CONFIG.election_backoff_ms_max
+
+
+@pytest.mark.parametrize("voter_id", [None, 4, 5])
+def test_a_candidate_that_it_refuses_does_not_take_it_from_its_leader(voter_id: int | None) -> None:
+    """A voter that was removed and does not know calls elections among former voters alone."""
+    node = DrivenFollower(own_id=4, end_offset=5)
+    ask = msg.VoteRequest(
+        epoch=EPOCH + 100,
+        replica=ReplicaKey(5, b"\x05" * 16),
+        voter=None if voter_id is None else ReplicaKey(voter_id, bytes([voter_id]) * 16),
+        log_end=OffsetAndEpoch(4, 1),
+        is_pre_vote=False,
+    )
+    node.take(node.core.receive(1.0, token=2, request=ask))
+    (reply,) = node.found(fx.SendResponse)
+    error = msg.Error.INVALID_VOTER_KEY if voter_id == 5 else msg.Error.NONE
+    assert reply.response == msg.VoteResponse(error=error, leader=node.leader())
+    assert (node.core.role.epoch, node.core.role.leader_id) == (EPOCH, 1)
+
+
+def test_it_still_votes_for_a_log_as_long_as_its_own() -> None:
+    """It may be a voter without knowing it yet."""
+    node = DrivenFollower(own_id=4, end_offset=5)
+    ask = msg.VoteRequest(
+        epoch=EPOCH + 1,
+        replica=ReplicaKey(2, b"\x02" * 16),
+        voter=None,
+        log_end=OffsetAndEpoch(5, 1),
+        is_pre_vote=False,
+    )
+    node.take(node.core.receive(1.0, token=2, request=ask))
+    (reply,) = node.found(fx.SendResponse)
+    assert isinstance(reply.response, msg.VoteResponse)
+    assert reply.response.is_granted
+    assert (node.core.role.epoch, node.core.role.voted) == (EPOCH + 1, ask.replica)
