@@ -201,8 +201,8 @@ MUTANTS = (
         edits=(
             Edit(
                 within="handle_vote_request",
-                old="is_later and not (is_up_to_date or replica.may_stand)",
-                new="is_later and replica.is_voter and not replica.may_stand",
+                old="stays = is_later and not (is_up_to_date or replica.may_stand)",
+                new="stays = is_later and replica.is_voter and not replica.may_stand",
             ),
         ),
     ),

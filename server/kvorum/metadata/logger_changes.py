@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
-SET, DELETE, APPEND, SUBTRACT = range(4)
-NOT_ALLOWED = MappingProxyType(
+NOT_ALLOWED: Mapping[int, str] = MappingProxyType(
     {
-        APPEND: "APPEND operation is not allowed for the BROKER_LOGGER resource",
-        SUBTRACT: "SUBTRACT operation is not allowed for the BROKER_LOGGER resource",
+        Operation.APPEND: "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        Operation.SUBTRACT: "SUBTRACT operation is not allowed for the BROKER_LOGGER resource",
     }
 )
 
@@ -27,7 +27,7 @@ def check_logger_changes(
     if int(node_name) != node_id:
         raise _invalid(f"Unexpected node id. Expected {node_id}, but received {int(node_name)}")
     for name, operation, _ in operations:
-        if operation in (SET, DELETE):
+        if operation in (Operation.SET, Operation.DELETE):
             raise RequestError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         raise _invalid(
             NOT_ALLOWED.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.wire.uuid_text import uuid_to_text
+from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 
 class VoterKey(NamedTuple):
@@ -21,3 +21,8 @@ class VoterKey(NamedTuple):
         if self.directory_id is None:
             return str(self.id)
         return f"{self.id}:{uuid_to_text(self.directory_id)}"
+
+
+def voter_key(node_id: int, directory_id: bytes) -> VoterKey:
+    """Return the key that a message names; the zero uuid means an unknown directory."""
+    return VoterKey(node_id, None if directory_id == ZERO_UUID else directory_id)

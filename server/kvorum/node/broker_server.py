@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.directories import leave_in_good_order, take_previous_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
@@ -19,6 +19,9 @@ from kvorum.node.serving.listener_api import ServedApis
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
 from kvorum.wire.uuid_text import random_uuid
+
+if TYPE_CHECKING:
+    from kvorum.node.broker.metadata_topic import MetadataTopic
 
 FORWARDING_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
@@ -154,4 +157,7 @@ class BrokerServer:
 def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:
     if not shared.config.own.is_metadata_topic_readable:
         return None
+    # Few brokers let it be read, and every start would be later.
+    from kvorum.node.broker.metadata_topic import MetadataTopic  # noqa: PLC0415 - see above
+
     return MetadataTopic(shared.raft, shared.loader, shared.clock)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -16,6 +16,9 @@ from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmen
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
+
+if TYPE_CHECKING:
+    from kvorum.node.broker.metadata_topic import MetadataTopic
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The lowest and highest version by API key."""

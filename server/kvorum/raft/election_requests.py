@@ -30,7 +30,7 @@ def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:
     What cannot be right, like a second leader of one epoch, is ignored. An observer enters only an
     epoch that has a leader: the peer may be the only node that has heard of a candidate which got
     no votes and is gone, and in that candidate's epoch the observer could not follow the leader of
-    the others. An observer gives no votes, so it may stay in the lower epoch.
+    the others. To give a vote it enters the epoch when it is asked for the vote.
     """
     role = replica.role
     # Only this replica itself can know that it leads: a peer that names it is ignored.
@@ -62,14 +62,16 @@ def handle_vote_request(replica: Replica, now: float, request: VoteRequest) -> V
     """Give or refuse a vote or a pre-vote; a voter enters a higher epoch either way."""
     error = _vote_error(replica, request)
     is_up_to_date = request.log_end >= replica.log.end
-    is_later = error is Error.NONE and request.epoch > replica.role.epoch
-    if is_later and not (is_up_to_date or replica.may_stand):
-        return _refuse_as_observer(replica, request)
-    if is_later:
+    is_later = request.epoch > replica.role.epoch
+    # An observer without a vote to give stays. The candidate may have been removed, and not know
+    # it: it then calls elections among former voters alone, of which the leader of the others never
+    # hears, and an observer that had entered one of these epochs could not follow that leader.
+    stays = is_later and not (is_up_to_date or replica.may_stand)
+    if error is Error.NONE and is_later and not stays:
         replica.become_unattached(now, request.epoch)
     if error is Error.NONE and not _is_meant(replica, request.voter):
         error = Error.INVALID_VOTER_KEY
-    if error is not Error.NONE:
+    if error is not Error.NONE or stays:
         return VoteResponse(error=error, leader=replica.known_leader())
     is_granted = replica.role.would_grant(request, is_up_to_date=is_up_to_date)
     if is_granted and not request.is_pre_vote and replica.role.voted is None:
@@ -79,17 +81,6 @@ def handle_vote_request(replica: Replica, now: float, request: VoteRequest) -> V
     elif request.is_pre_vote and not is_up_to_date:
         _stand_instead(replica, now)
     return VoteResponse(error=Error.NONE, leader=replica.known_leader(), is_granted=is_granted)
-
-
-def _refuse_as_observer(replica: Replica, request: VoteRequest) -> VoteResponse:
-    """Refuse a vote to a candidate whose log is shorter, without entering its epoch.
-
-    The candidate may have been removed, and not know it: it then calls elections among former
-    voters alone. The leader of the others never hears of these epochs, and an observer that had
-    entered one could not follow that leader. Without a vote to give, it has no need to enter.
-    """
-    error = Error.NONE if _is_meant(replica, request.voter) else Error.INVALID_VOTER_KEY
-    return VoteResponse(error=error, leader=replica.known_leader())
 
 
 def _let_pass(replica: Replica, now: float, other: ReplicaKey) -> None:

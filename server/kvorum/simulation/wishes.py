@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
-from kvorum.controller.configs.changes import Operation
-from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.controller.quorum_reassignment.wish_requests import (
+    configuration_request,
+    reassignment_request,
+)
 from kvorum.metadata.target_voters import (
-    TARGET_VOTERS,
     TargetVoters,
     recorded_target_voters,
     target_voters_text,
 )
-from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.simulation.budget import may_reach
 from kvorum.simulation.fault_kinds import FaultKind
@@ -26,18 +27,14 @@ from kvorum.simulation.transport import Reply
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from kvorum.wire.primitives import Message
 
+Response = TypeVar("Response", bound=Message)
 _WISHER_ID = -101
 _TARGETS_MAX = 7
 _WISHES_IN_A_ROW_MAX = 12
@@ -126,75 +123,41 @@ class Wishes:
                 )
 
         if wish.by_configuration:
-            self._ask_by_configuration(asked, wish, take)
+            request = configuration_request(wish.targets)
+            self._ask(asked, request, IncrementalAlterConfigsResponse, _configuration_error, take)
         else:
-            self._ask_by_reassignment(asked, wish, take)
+            ids = None if wish.targets is None else [target.id for target in wish.targets]
+            kind = AlterPartitionReassignmentsResponse
+            self._ask(asked, reassignment_request(ids), kind, _reassignment_error, take)
 
-    def _ask_by_reassignment(
-        self, asked: SimulatedNode, wish: _Wish, take: Callable[[int], None]
+    def _ask(
+        self,
+        asked: SimulatedNode,
+        request: Message,
+        kind: type[Response],
+        error_of: Callable[[Response], int],
+        take: Callable[[int], None],
     ) -> None:
-        request = AlterPartitionReassignmentsRequest(
-            topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(
-                    name=CLUSTER_METADATA_TOPIC,
-                    partitions=[
-                        AlterPartitionReassignmentsRequestReassignablePartition(
-                            partition_index=CLUSTER_METADATA_PARTITION,
-                            replicas=None
-                            if wish.targets is None
-                            else [target.id for target in wish.targets],
-                        )
-                    ],
-                )
-            ]
-        )
+        """Send a request; `take` gets the error of the response, where there is one."""
         version = request.MAX_VERSION
-        frame = encode_request_frame(
-            request, version=version, correlation_id=self._next_number(), client_id="operator"
-        )
-
-        def replied(reply: Reply) -> None:
-            if isinstance(reply, bytes):
-                kind = AlterPartitionReassignmentsResponse
-                answer = decode_response_frame(reply, response_class=kind, version=version)[1]
-                errors = [one.error_code for topic in answer.responses for one in topic.partitions]
-                take(answer.error_code or max(errors, default=0))
-
-        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
-
-    def _ask_by_configuration(
-        self, asked: SimulatedNode, wish: _Wish, take: Callable[[int], None]
-    ) -> None:
-        is_end = wish.targets is None
-        resource_type, resource_name = CLUSTER_RESOURCE
-        request = IncrementalAlterConfigsRequest(
-            resources=[
-                IncrementalAlterConfigsRequestAlterConfigsResource(
-                    resource_type=resource_type,
-                    resource_name=resource_name,
-                    configs=[
-                        IncrementalAlterConfigsRequestAlterableConfig(
-                            name=TARGET_VOTERS,
-                            config_operation=Operation.DELETE if is_end else Operation.SET,
-                            value=None if is_end else wish.text,
-                        )
-                    ],
-                )
-            ]
-        )
-        version = request.MAX_VERSION
-        frame = encode_request_frame(
-            request, version=version, correlation_id=self._next_number(), client_id="operator"
-        )
-
-        def replied(reply: Reply) -> None:
-            if isinstance(reply, bytes):
-                kind = IncrementalAlterConfigsResponse
-                answer = decode_response_frame(reply, response_class=kind, version=version)[1]
-                take(max((one.error_code for one in answer.responses), default=0))
-
-        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
-
-    def _next_number(self) -> int:
         self._number += 1
-        return self._number
+        frame = encode_request_frame(
+            request, version=version, correlation_id=self._number, client_id="operator"
+        )
+
+        def replied(reply: Reply) -> None:
+            if isinstance(reply, bytes):
+                take(
+                    error_of(decode_response_frame(reply, response_class=kind, version=version)[1])
+                )
+
+        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
+
+
+def _reassignment_error(answer: AlterPartitionReassignmentsResponse) -> int:
+    errors = [one.error_code for topic in answer.responses for one in topic.partitions]
+    return answer.error_code or max(errors, default=0)
+
+
+def _configuration_error(answer: IncrementalAlterConfigsResponse) -> int:
+    return max((one.error_code for one in answer.responses), default=0)

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.unit.node_raft.one_channel import VOTE, channel_over
 
 from kvorum.metadata.address import Address
 from kvorum.node.events.rare_events import INTERVAL_MS
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.node.raft.network_channel import NetworkChannel
-from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Destination, ReplicaKey
+from kvorum.raft.basics import Destination
 from kvorum.raft.effects import Send
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.vote import VoteResponse
-from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 pytestmark = pytest.mark.asyncio
-VOTE = core.VoteRequest(
-    epoch=1,
-    replica=ReplicaKey(1),
-    voter=None,
-    log_end=OffsetAndEpoch(0, 0),
-    is_pre_vote=False,
-)
 
 
 class Hands:
@@ -73,21 +62,8 @@ class OnlyDenying(Outgoing):
 async def test_it_is_warned_of_more_than_once_and_not_at_every_try(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, results = Hands(), asyncio.Queue[PeerResult]()
-    settings = RaftSettings(
-        node_id=1,
-        cluster_id="c",
-        directory_id=b"\x01" * 16,
-        directory=tmp_path,
-        can_vote=True,
-        controller_listener="CONTROLLER",
-    )
-    links = NetworkChannel(
-        settings,
-        clock=clock,
-        outgoing=OnlyDenying(),
-        on_result=lambda _, result: results.put_nowait(result),
-    )
+    clock = Hands()
+    links, results = channel_over(OnlyDenying(), tmp_path, clock=clock)
 
     async def ask() -> core.RequestFailed:
         links.send(Send(1, Destination(2, "host", 9093), VOTE))

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
-from kvorum.controller.configs.changes import Operation
+from kvorum.controller.quorum_reassignment.wish_requests import (
+    configuration_request,
+    reassignment_request,
+)
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
-from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
+from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.describe_configs import (
@@ -26,8 +27,6 @@ from kvorum.wire.messages.describe_configs import (
 )
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.list_partition_reassignments import (
@@ -50,14 +49,9 @@ def reassign_call(
     """Return the call that wants voters by their ids, or cancels with None."""
 
     def request(timeout_ms: int) -> AlterPartitionReassignmentsRequest:
-        partition = AlterPartitionReassignmentsRequestReassignablePartition(
-            partition_index=CLUSTER_METADATA_PARTITION,
-            replicas=None if replicas is None else list(replicas),
-        )
-        topic = AlterPartitionReassignmentsRequestReassignableTopic(
-            CLUSTER_METADATA_TOPIC, [partition]
-        )
-        return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
+        asked = reassignment_request(replicas)
+        asked.timeout_ms = timeout_ms
+        return asked
 
     def read(response: AlterPartitionReassignmentsResponse) -> None:
         told = [(response.error_code, response.error_message)]
@@ -85,13 +79,9 @@ def set_targets_call(
     """
 
     def request(_: int) -> IncrementalAlterConfigsRequest:
-        config = IncrementalAlterConfigsRequestAlterableConfig(
-            TARGET_VOTERS,
-            config_operation=Operation.DELETE if targets is None else Operation.SET,
-            value=None if targets is None else target_voters_text(targets),
-        )
-        resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
-        return IncrementalAlterConfigsRequest([resource], validate_only=is_only_checked)
+        asked = configuration_request(targets)
+        asked.validate_only = is_only_checked
+        return asked
 
     def read(response: IncrementalAlterConfigsResponse) -> None:
         told = [(one.error_code, one.error_message) for one in response.responses]

@@ -9,7 +9,7 @@ from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState
 from kvorum.controller import quorum_description as controller
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.metadata.target_voters import TargetVoters
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voter_key import VoterKey, voter_key
 from kvorum.wire.uuid_text import ZERO_UUID
 
 
@@ -34,8 +34,7 @@ def description_of(info: QuorumInfo) -> QuorumDescription:
 
 def key_of(replica: ReplicaState) -> VoterKey:
     """Return the replica's id and directory."""
-    directory_id = None if replica.directory_id == ZERO_UUID else replica.directory_id
-    return VoterKey(replica.replica_id, directory_id)
+    return voter_key(replica.replica_id, replica.directory_id)
 
 
 def targets_of(replicas: Iterable[ReplicaState]) -> TargetVoters:

@@ -11,7 +11,6 @@ from kvorum.controller.api import ControllerApi, Filtered, MutationQuotaTerms, o
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.configs.changes import (
     ConfigOperation,
-    Operation,
     clear_elr_records,
     incremental_changes,
 )
@@ -28,6 +27,7 @@ from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.controller.topic_validation import CollidingNames, check_partition_total
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import broker_layers, effective_topic_configs
 from kvorum.metadata.image import MetadataImage

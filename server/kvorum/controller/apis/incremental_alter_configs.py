@@ -8,7 +8,6 @@ from kvorum.controller.api import ControllerApi, Filtered
 from kvorum.controller.configs.authorization import refused_resources, resources_left
 from kvorum.controller.configs.changes import (
     ConfigOperation,
-    Operation,
     clear_elr_records,
     incremental_changes,
 )
@@ -17,6 +16,7 @@ from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.logger_changes import check_logger_changes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, unique
 
 from kvorum.controller.configs.validation import ConfigChange, check_changes
 from kvorum.controller.settings import ControllerRequestContext
@@ -17,6 +16,7 @@ from kvorum.metadata.config_definitions import (
     default_value,
     java_split,
 )
+from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
@@ -25,16 +25,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
-
-
-@unique
-class Operation(IntEnum):
-    """The kinds of operations on a key, with the numbers of the request."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voter_key import VoterKey, voter_key
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseReplicaState,
 )
-from kvorum.wire.uuid_text import ZERO_UUID
 
 
 def quorum_described_by(
@@ -45,9 +44,8 @@ def _state(told: DescribeQuorumResponseReplicaState, now_ms: int | None) -> Repl
     age_ms = None
     if now_ms is not None and told.last_fetch_timestamp >= 0:
         age_ms = float(max(now_ms - told.last_fetch_timestamp, 0))
-    directory_id = told.replica_directory_id
     return ReplicaState(
-        key=VoterKey(told.replica_id, None if directory_id == ZERO_UUID else directory_id),
+        key=voter_key(told.replica_id, told.replica_directory_id),
         log_end_offset=told.log_end_offset if told.log_end_offset >= 0 else None,
         last_fetch_age_ms=age_ms,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
@@ -11,8 +11,6 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Reached,
     RemoveVoter,
 )
-from kvorum.metadata.configs_image import CLUSTER_RESOURCE
-from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -20,9 +18,6 @@ from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterResponse,
 )
 from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -31,8 +26,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 VoterChange: TypeAlias = AddVoter | RemoveVoter
 VoterRequest: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest
 VoterResponse: TypeAlias = AddRaftVoterResponse | RemoveRaftVoterResponse
-_DELETE: Final = 1
-"""The operation of IncrementalAlterConfigs; `kvorum.controller.configs` knows this package."""
 
 
 def request_of(step: VoterChange, *, cluster_id: str) -> VoterRequest:
@@ -54,15 +47,6 @@ def request_of(step: VoterChange, *, cluster_id: str) -> VoterRequest:
 def refusal_of(step: VoterChange, response: VoterResponse) -> Blocked | None:
     """Return why the leader has not changed the voters, None if it has."""
     return _refusal(step, response.error_code, response.error_message)
-
-
-def clear_request() -> IncrementalAlterConfigsRequest:
-    """Return the request that clears the wish; whichever it is when the leader reads it."""
-    config = IncrementalAlterConfigsRequestAlterableConfig(
-        TARGET_VOTERS, config_operation=_DELETE, value=None
-    )
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
-    return IncrementalAlterConfigsRequest([resource])
 
 
 def refusal_to_clear(step: Reached, response: IncrementalAlterConfigsResponse) -> Blocked | None:

@@ -42,12 +42,12 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
 from kvorum.controller.quorum_reassignment.step_requests import (
-    clear_request,
     refusal_of,
     refusal_to_clear,
     request_of,
 )
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
+from kvorum.controller.quorum_reassignment.wish_requests import configuration_request
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.voter_key import VoterKey
@@ -257,7 +257,9 @@ class QuorumReassignmentProxy:
         That another controller has been quicker is a refusal too: then that one goes on.
         """
         if isinstance(step, Reached):
-            answer = await self._leader.request(clear_request(), IncrementalAlterConfigsResponse)
+            answer = await self._leader.request(
+                configuration_request(None), IncrementalAlterConfigsResponse
+            )
             return refusal_to_clear(step, answer)
         assert isinstance(step, AddVoter | RemoveVoter)
         request = request_of(step, cluster_id=self._raft.settings.cluster_id)

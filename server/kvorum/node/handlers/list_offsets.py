@@ -17,7 +17,13 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.broker.metadata_offsets import EARLIEST, EARLIEST_LOCAL, LATEST, find_offset
+from kvorum.node.broker.metadata_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    MAX_TIMESTAMP,
+    find_offset,
+)
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
@@ -37,7 +43,7 @@ from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_EPOCH = 4
 FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
-    {LATEST: 1, EARLIEST: 1, -3: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
+    {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
 )
 """The first version in which each special timestamp may be requested."""
 PLACES_OF_AN_EMPTY_LOG = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})

@@ -94,9 +94,8 @@ class Reassignments:
 
     def possible_wishes(self) -> Iterator[TargetVoters]:
         """Yield the wish that is in force, and those that may come into force."""
-        present = self._texts[-1] if self._texts else None
-        if present is not None:
-            yield parse_target_voters(present)
+        if self.wish is not None:
+            yield parse_target_voters(self.wish)
         yield from (targets for targets, count in self._uncommitted.items() if count > 0)
 
     @property

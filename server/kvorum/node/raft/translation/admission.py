@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
-from kvorum.metadata.voter_key import VoterKey
-from kvorum.wire.uuid_text import ZERO_UUID
+from kvorum.metadata.voter_key import voter_key
 
 
 def refusal_of_adding(image: MetadataImage, node_id: int, directory_id: bytes) -> str | None:
@@ -43,5 +42,4 @@ def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> boo
 
 
 def _key_text(node_id: int, directory_id: bytes) -> str:
-    known = None if directory_id == ZERO_UUID else directory_id
-    return str(VoterKey(node_id, known))
+    return str(voter_key(node_id, directory_id))
