@@ -7,6 +7,18 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).parent / "golden"
+METADATA_NODES = (
+    "dynamic-4.3.1/metadata/broker-11",
+    "dynamic-4.3.1/metadata/controller-1",
+    "dynamic-4.3.1/metadata/controller-2",
+    "ladder-4.3.1/metadata/controller-1",
+    "standalone-4.3.1/metadata/broker-11",
+    "standalone-4.3.1/metadata/broker-12",
+    "static-3.9.1/metadata/broker-11",
+    "static-3.9.1/metadata/controller-1",
+    "static-3.9.1/metadata/controller-2",
+)
+"""The nodes whose metadata log is among the golden data, as folders under `golden_sets`."""
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:

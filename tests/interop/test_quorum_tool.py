@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 import socket
 import subprocess
@@ -16,7 +18,10 @@ from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
 
+from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.error_classes import class_of, is_retriable
+from kvorum.cli.admin.reassignment_calls import fetch_timeout_call
+from kvorum.cli.admin.settings import CONTROLLERS, admin_settings
 from kvorum.storage.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 
@@ -328,6 +333,18 @@ def test_a_quorum_is_described_alike(
     assert comparable(without_progress(mine)) == comparable(without_progress(real))
     assert mine.exit_code == 0, mine.stderr
     assert re.search(r"^LeaderId: +1$|^1 .*Leader", mine.stdout, re.MULTILINE)
+
+
+def test_a_controller_describes_its_own_fetch_timeout_and_no_other(
+    node: KvorumNode | RealKafka,
+) -> None:
+    settings = admin_settings({CONTROLLERS: node.controller_servers}, warn=logging.warning)
+
+    async def found() -> list[int | None]:
+        async with AdminClient(settings, warn=logging.warning) as client:
+            return [await client.call(fetch_timeout_call(node_id)) for node_id in (1, 2)]
+
+    assert asyncio.run(found()) == [2000, None]
 
 
 @pytest.mark.parametrize("arguments", REFUSALS, ids=" ".join)

@@ -6,9 +6,14 @@ import re
 from collections import Counter
 
 from tests.meta.source_tree import ROOT
+from tests.model.invariants import STATE_INVARIANTS, STEP_INVARIANTS
+from tests.model.topics import LARGE, MISTAKES, QUICK
 from tests.mutation.catalog import MUTANTS
 from tests.mutation.mutant import Kind
 
+MISTAKES_OF_THE_MODEL = re.compile(r"(\d+) mistakes in it, each with a counterexample")
+TOPICS_OF_THE_MODEL = re.compile(r"exhausts (\d+) topics .*?in a test run, (\d+) larger", re.DOTALL)
+INVARIANTS_OF_THE_MODEL = re.compile(r"checks (\d+) invariants")
 BUGS = re.compile(r"(\d+) bugs, .*?\((\d+) against safety, (\d+) against liveness\)")
 
 
@@ -17,3 +22,11 @@ def test_the_bugs_that_are_put_in_are_as_many_as_is_written() -> None:
     text = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
     found = [tuple(map(int, match.groups())) for match in BUGS.finditer(text)]
     assert found == [(len(MUTANTS), counts[Kind.SAFETY], counts[Kind.LIVENESS])]
+
+
+def test_the_model_is_as_large_as_is_written() -> None:
+    text = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
+    assert MISTAKES_OF_THE_MODEL.findall(text) == [str(len(MISTAKES))]
+    assert TOPICS_OF_THE_MODEL.findall(text) == [(str(len(QUICK)), str(len(LARGE)))]
+    invariant_count = len(STATE_INVARIANTS) + len(STEP_INVARIANTS)
+    assert INVARIANTS_OF_THE_MODEL.findall(text) == [str(invariant_count)]

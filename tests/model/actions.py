@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tests.model import crashes, elections, network, reconfiguration, replication, snapshots
+from tests.model import (
+    crashes,
+    elections,
+    network,
+    reconfiguration,
+    replication,
+    snapshots,
+    wishes,
+)
 from tests.model.design import Bounds, Design
 from tests.model.history import cut_off, forgotten_votes, noted, without_stale_replies
 from tests.model.state import (
@@ -13,6 +21,7 @@ from tests.model.state import (
     FOLLOWER,
     LEADER,
     PROSPECTIVE,
+    REACHED,
     RESIGNED,
     UNATTACHED,
     Entry,
@@ -46,9 +55,9 @@ def first_state(bounds: Bounds) -> State:
     return _led(state, bounds) if bounds.is_led else state
 
 
-def state_after_prologue(design: Design, bounds: Bounds) -> State:
+def state_after_prologue(design: Design, bounds: Bounds, first: State | None = None) -> State:
     """Return the state after the steps that are given; raises LookupError if one cannot be."""
-    state = first_state(bounds)
+    state = first_state(bounds) if first is None else first
     for wanted in bounds.prologue:
         following = [after for label, after in steps(design, bounds, state) if say(label) == wanted]
         if not following:
@@ -90,6 +99,7 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
         yield from _timers(design, bounds, state, own)
         yield from _elected(design, bounds, state, own)
         yield from _log_of_leader(design, bounds, state, own)
+        yield from _wish_of_leader(design, bounds, state, own)
         yield from _disk(design, bounds, state, own)
         for request in network.requests(design, state, own):
             if node_of(request.receiver) in living:
@@ -141,14 +151,15 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
     if node.role != LEADER:
         return
     if spent.writes < bounds.writes:
-        log = (*node.log, Entry(node.epoch, own, spent.writes + 1))
-        durable = len(log) if bounds.syncs_at_once else node.durable
-        after = _counted(design, state, own, node._replace(log=log, durable=durable))
+        entry = Entry(node.epoch, own, spent.writes + 1)
+        after = _written(design, bounds, state, own, entry)
         yield ("writes", own), after._replace(spent=spent._replace(writes=spent.writes + 1))
     if spent.changes < bounds.changes and reconfiguration.may_change(design, node):
         voters = voters_of(node.log, state.first_voters)
         replicas = [replica_of(index, one) for index, one in enumerate(state.nodes)]
         for changed in reconfiguration.changes(design, voters, replicas=replicas):
+            if not wishes.is_admitted(design, bounds, state, own, changed):
+                continue
             leader = reconfiguration.with_change(
                 own, node, voters=changed, syncs=bounds.syncs_at_once
             )
@@ -158,6 +169,37 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
     if reconfiguration.is_removed(own, node, first_voters=state.first_voters):
         gone = elections.moved(node, RESIGNED, epoch=node.epoch, leader=own)
         yield ("steps down", own), noted(state, own, gone)
+
+
+def _wish_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
+    """The operator says which voters are wanted, and the leader takes a step there."""
+    spent = state.spent
+    for (verb, wish), entry in wishes.statements(bounds, state, own):
+        more = spent._replace(wishes=spent.wishes + 1)
+        yield (verb, own, wish), _written(design, bounds, state, own, entry)._replace(spent=more)
+    if not spent.wishes:
+        return
+    node, node_count = state.nodes[own], len(state.nodes)
+    voters = voters_of(node.log, state.first_voters)
+    for verb, replica, fetching in wishes.decisions(design, bounds, state, own):
+        label = (verb, own, replica, fetching)
+        if verb == "hands over":
+            gone = elections.moved(node, RESIGNED, epoch=node.epoch, leader=own)
+            yield label, noted(state, own, gone)
+        elif verb == "clears the wish":
+            if wishes.may_clear(design, node, reached=voters, node_count=node_count):
+                entry = Entry(node.epoch, replica_of(own, node), wish=REACHED)
+                yield label, _written(design, bounds, state, own, entry)
+        elif reconfiguration.may_change(design, node):
+            entry = Entry(node.epoch, replica_of(own, node), voters=voters ^ bit(replica))
+            yield label, _written(design, bounds, state, own, entry)
+
+
+def _written(design: Design, bounds: Bounds, state: State, own: int, entry: Entry) -> State:
+    node = state.nodes[own]
+    log = (*node.log, entry)
+    durable = len(log) if bounds.syncs_at_once else node.durable
+    return _counted(design, state, own, node._replace(log=log, durable=durable))
 
 
 def _counted(design: Design, state: State, own: int, node: Node) -> State:

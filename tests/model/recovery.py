@@ -85,12 +85,21 @@ def could_go_on(state: State, bounds: Bounds) -> bool:
     needed = 2 if any(node.role == RESIGNED for node in living) else 1
     if max(node.epoch for node in living) + needed > bounds.epochs:
         return False
-    alive = sum(
+    return can_elect(state)
+
+
+def can_elect(state: State) -> bool:
+    """Tell whether a majority lives of all voters that may count, now or once a record commits."""
+    alive, committed = living_replicas(state), state.history.committed
+    logs = [node.log for node in _living(state) if node.log[: len(committed)] == committed]
+    sets = {voters_of(log, state.first_voters) for log in (committed, *logs)}
+    return all(is_majority(alive, voters) for voters in sets)
+
+
+def living_replicas(state: State) -> int:
+    """Return the replicas that live; where a disk was replaced, the one before is gone."""
+    return sum(
         bit(replica_of(index, node))
         for index, node in enumerate(state.nodes)
         if not state.dead >> index & 1
     )
-    committed = state.history.committed
-    logs = [node.log for node in living if node.log[: len(committed)] == committed]
-    sets = {voters_of(log, state.first_voters) for log in (committed, *logs)}
-    return all(is_majority(alive, voters) for voters in sets)

@@ -56,6 +56,7 @@ class Replay:
         self.problem: str | None = None
         self.is_over = False
         self.event_count = 0
+        self.step_count = 0
         self.node_count = node_count
         self.committed: Log = ()
         self.first_voters = 0
@@ -253,13 +254,14 @@ class Replay:
 
     def check(self) -> None:
         """Demand every invariant of the model of all nodes as they are now."""
-        state = self._state()
+        state = self.state()
         for name, holds in STATE_INVARIANTS.items():
             if not holds(state):
                 nodes = "\n  ".join(_short(node) for node in state.nodes)
                 raise NotAllowedError(f"{name} does not hold:\n  {nodes}")
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """Return all nodes as they are now."""
         epochs = range(max((node.epoch for node in self._nodes), default=0) + 1)
         history = History(
             leaders=tuple(self._leaders.get(epoch, 0) for epoch in epochs),

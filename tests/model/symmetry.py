@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tests.model.state import (
     NOBODY,
+    Entry,
     History,
     Log,
     Message,
@@ -64,12 +65,18 @@ def _own_look(node: Node, index: int) -> tuple[object, ...]:
         node.epoch,
         (node.leader == index) - (node.leader == NOBODY),
         (node_of(node.voted) == index) - (node.voted == NOBODY),
-        tuple((entry.epoch, entry.value, node_of(entry.author) == index) for entry in node.log),
+        tuple(_entry_look(entry, index) for entry in node.log),
         node[5:10],
         node.tally.bit_count(),
         node.download,
         node.directory,
     )
+
+
+def _entry_look(entry: Entry, index: int) -> tuple[object, ...]:
+    wish = entry.wish
+    is_wanted = wish > 0 and wish >> index & 1
+    return entry.epoch, entry.value, node_of(entry.author) == index, wish.bit_count(), is_wanted
 
 
 def renamed(state: State, renaming: Renaming) -> State:
@@ -117,7 +124,11 @@ def renamed_node(node: Node, renaming: Renaming) -> Node:
 @lru_cache(maxsize=1 << 16)
 def _log(log: Log, renaming: Renaming) -> Log:
     return tuple(
-        entry._replace(author=_name(entry.author, renaming), voters=mask_of(entry.voters, renaming))
+        entry._replace(
+            author=_name(entry.author, renaming),
+            voters=mask_of(entry.voters, renaming),
+            wish=mask_of(entry.wish, renaming) if entry.wish > 0 else entry.wish,
+        )
         for entry in log
     )
 

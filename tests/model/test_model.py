@@ -19,7 +19,8 @@ STEP_KINDS = {
     *("times out", "gives up", "stands", "leads", "resigns", "leaves its epoch", "steps down"),
     *("pre-vote", "vote", "begin", "end", "fetch", "snapshot"),
     *("writes", "flushes", "changes voters to", "takes a snapshot", "crashes"),
-    "has its disk replaced",
+    *("has its disk replaced", "dies"),
+    *("wishes for", "adds voter", "removes voter", "hands over", "clears the wish"),
     *("sends", "lost", "late reply to"),
 }
 

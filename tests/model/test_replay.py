@@ -11,11 +11,14 @@ from unittest.mock import patch
 
 import pytest
 from tests.model.replay import Replay
+from tests.model.replayed_steps import look_at_step
 from tests.scenarios import script
 from tests.scenarios import simulation as plain
 from tests.scenarios.test_random_runs import stir
 from tests.scenarios.test_scenarios import FILES, FOLDER
 
+from kvorum.controller.quorum_reassignment import pursuit
+from kvorum.controller.quorum_reassignment.next_step import HandOver, Reached
 from kvorum.node.raft import raft_client
 from kvorum.raft import election_requests
 from kvorum.raft import poll as polling
@@ -27,6 +30,9 @@ from kvorum.raft.roles import Follower, Leader, Role, Unattached
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.node_facts import ObservedNode
+from kvorum.simulation.properties.reassignments import Step
+from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.world import World
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.valid_offset_and_epoch import ValidityKind, ValidOffsetAndEpoch
@@ -44,7 +50,8 @@ NEW_DISK = (
 """A voter has lost its disk and the leader has gone: the third voter has no majority."""
 IS_LARGE = bool(os.environ.get("KVORUM_MODEL_LARGE"))
 PLAIN_SEEDS = range(500 if IS_LARGE else 12)
-WORLD_SEEDS = range(2000 if IS_LARGE else 8)
+WORLD_SEEDS = range(2000 if IS_LARGE else 10)
+SEED_WITH_A_WISH = 9
 WORLD_MS = 12_000
 STEPS = 400
 LIES = {FaultKind.BIT_FLIP}
@@ -89,7 +96,18 @@ def replayed_world(seed: int) -> Replay:
     )
     world = World(seed, duration_ms=WORLD_MS, plan=plan)
     replay = Replay(max(world.nodes))
-    with patch.object(raft_client, "RaftCore", replay.core_class()):
+    checked = Properties.step_taken
+
+    def step_taken(
+        properties: Properties, node: ObservedNode, text: str, step: Step, next_offset: int
+    ) -> None:
+        look_at_step(replay, node.node_id - 1, text, step, next_offset)
+        checked(properties, node, text, step, next_offset)
+
+    with (
+        patch.object(raft_client, "RaftCore", replay.core_class()),
+        patch.object(Properties, "step_taken", step_taken),
+    ):
         try:
             world.run()
         except PropertyViolatedError:
@@ -119,14 +137,27 @@ def test_a_replaced_disk_does_not_end_a_replay() -> None:
 
 
 def test_what_cores_do_in_simulated_worlds_is_allowed() -> None:
-    event_count = replaced_count = 0
+    event_count = replaced_count = step_count = 0
     for seed in WORLD_SEEDS:
         replay = replayed_world(seed)
         assert replay.problem is None, f"seed {seed}: {replay.problem}"
         event_count += replay.event_count
         replaced_count += 0 if replay.is_over else replay.replaced_count
+        step_count += replay.step_count
     assert event_count > 100 * len(WORLD_SEEDS)
     assert replaced_count > 0, "no world had a disk replaced"
+    assert step_count > 10, "hardly a step towards a wish was taken"
+
+
+@pytest.mark.parametrize("wrong", [HandOver(), Reached()], ids=str)
+def test_a_step_of_no_leader_of_the_model_is_found_out(wrong: HandOver | Reached) -> None:
+    def decides(*_: object) -> HandOver | Reached:
+        return wrong
+
+    with patch.object(pursuit, "next_step", decides):
+        replay = replayed_world(SEED_WITH_A_WISH)
+    assert replay.problem is not None
+    assert str(wrong) in replay.problem
 
 
 def grants_to_any_log(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from tests.model.design import Bounds, Design
+from tests.model import wish_topics
+from tests.model.design import Bounds, Design, Mistake
 
 _REPLACED = Bounds(pre_votes=False, syncs_at_once=True, replacements=1)
 
@@ -31,6 +31,7 @@ QUICK: Mapping[str, Bounds] = MappingProxyType(
         "a disk is replaced, and becomes a voter": Bounds(
             is_led=True, pre_votes=False, syncs_at_once=True, changes=2, replacements=1
         ),
+        **wish_topics.QUICK,
     }
 )
 """Exhausted in every test run."""
@@ -87,18 +88,10 @@ LARGE: Mapping[str, Bounds] = MappingProxyType(
         "a disk is replaced among three voter changes": Bounds(
             is_led=True, pre_votes=False, syncs_at_once=True, changes=3, replacements=1
         ),
+        **wish_topics.LARGE,
     }
 )
 """Exhausted on demand; together they take from half an hour to some hours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A mistake in the design, the bounds it shows in, and the invariants it breaks."""
-
-    design: Design
-    bounds: Bounds
-    breaks: tuple[str, ...]
 
 
 _ELECTIONS = Bounds(syncs_at_once=True)
@@ -246,6 +239,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "a log that ends where a snapshot does is taken to be the same": Mistake(
             Design(snapshot_known_by_offset=True), _SNAPSHOTS, ("log_matching",)
         ),
+        **wish_topics.MISTAKES,
     }
 )
 

@@ -38,7 +38,7 @@ _NODE_RAFT = tuple(
 )
 _WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("controller.quorum_reassignment", (*_WISHES, "tests/unit/controller")),
+    ("controller.quorum_reassignment", ("tests/unit/controller", *_WISHES)),
     ("metadata", ("tests/simulation/test_wishes.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("wire", (*_RAFT, "tests/unit/storage")),
@@ -47,7 +47,20 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("storage", ("tests/unit/storage", *_NODE_RAFT)),
     (
         "node.controller",
-        ("tests/unit/node_raft/test_quorum_controller.py", "tests/unit/node/test_lifecycle.py"),
+        (
+            "tests/unit/node/test_quorum_reassignment_proxy.py",
+            *(
+                "tests/unit/node_raft/test_quorum_controller.py",
+                "tests/unit/node/test_lifecycle.py",
+            ),
+        ),
+    ),
+    (
+        "node.outbound",
+        (
+            "tests/unit/node/test_leader_connection.py",
+            "tests/unit/node/test_quorum_reassignment_proxy.py",
+        ),
     ),
     (
         "node",

@@ -181,6 +181,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        id="reassignment counts a disk that was given up",
+        cause="a target whose node had joined with another disk stayed unclear for five minutes",
+        breaks="a wish that is reached is cleared",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="QuorumDescription.without_superseded",
+                old="one.key.id not in live or one.fetches(within_ms=within_ms)",
+                new="True",
+            ),
+        ),
+    ),
+    Mutant(
         id="reassignment is undone by hand",
         cause="a target voter could be removed by hand, and was added again by the next step",
         breaks="manual changes",

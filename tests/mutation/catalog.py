@@ -6,6 +6,7 @@ from tests.mutation import (
     bugs_controller,
     bugs_elections,
     bugs_reassignment,
+    bugs_reassignment_proxy,
     bugs_replication,
     bugs_storage,
     bugs_voters,
@@ -21,4 +22,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
     *bugs_reassignment.MUTANTS,
+    *bugs_reassignment_proxy.MUTANTS,
 )

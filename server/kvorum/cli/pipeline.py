@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kvorum.spark.current_files import current_files
 from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.metadata_files import current_files, find_files
+from kvorum.spark.files.find import METADATA_SEARCH, find_files
 
 NAME: Final = "pipeline"
 HELP: Final = "write a metadata log's records, topics and partitions to Parquet with Spark"
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the job; return 0 if the tables are written, else print an error and return 1."""
     try:
         # A wrong path is reported before Spark starts, which takes seconds.
-        current_files(find_files(args.input))
+        current_files(find_files([args.input], METADATA_SEARCH).files)
     except SparkSliceError as error:
         return _fail(str(error))
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kvorum.metadata.voter_key import VoterKey
@@ -49,6 +49,27 @@ class QuorumDescription:
     def replicas_of(self, node_id: int) -> tuple[ReplicaState, ...]:
         """Return every replica that claims a node's id, voters first."""
         return tuple(one for one in (*self.voters, *self.observers) if one.key.id == node_id)
+
+    def without_superseded(self, *, within_ms: float) -> QuorumDescription:
+        """Return the description without the observers that their nodes have given up.
+
+        A node whose disk was replaced is known with both directories for some minutes. The former
+        one does not fetch any more, and nobody can mean it while the other one, or the leader with
+        that id, does. A voter stays, because it counts for majorities.
+        """
+        live = {
+            one.key.id
+            for one in (*self.voters, *self.observers)
+            if one.fetches(within_ms=within_ms)
+        }
+        live.add(self.leader_id)
+        observers = tuple(
+            one
+            for one in self.observers
+            if one.key.id not in live or one.fetches(within_ms=within_ms)
+        )
+        # A description that nothing is left out of stays the same one: NOBODY is known by identity.
+        return self if observers == self.observers else replace(self, observers=observers)
 
 
 NOBODY: Final = QuorumDescription(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.record_types import record_type
 from kvorum.wire.errors import WireError
@@ -27,14 +29,19 @@ def encode_record(message: Message, version: int) -> bytes:
     )
 
 
-def decode_record(value: bytes | memoryview) -> tuple[Message, int]:
+def decode_record(
+    value: bytes | memoryview, type_of: Callable[[int], type[Message]] = record_type
+) -> tuple[Message, int]:
     """Return the message in the value of a log record, and the version it was written in.
+
+    `type_of` returns the class of a record type, or raises an error for an unknown one: other
+    topics have the same frame around types of their own.
 
     Raises `MetadataParseError` for another frame version, an unknown record type or version, a
     truncated body or trailing bytes.
     """
     key, version, offset = _decode_header(value)
-    message_class = record_type(key)
+    message_class = type_of(key)
     if not message_class.MIN_VERSION <= version <= message_class.MAX_VERSION:
         raise MetadataParseError(
             f"{message_class.NAME} has no version {version} "

@@ -89,6 +89,19 @@ class TopicsEditor:
             self._partitions = {}
         return self._image
 
+    def __contains__(self, topic_id: bytes) -> bool:
+        """Return whether there is a topic with this id, after the records so far."""
+        return topic_id in (self._image.by_id if self._by_id is None else self._by_id)
+
+    def partition(self, topic_id: bytes, index: int) -> PartitionRegistration | None:
+        """Return one partition after the records so far, None where there is none."""
+        edited = self._partitions.get(topic_id)
+        if edited is not None:
+            return edited.get(index)
+        topics = self._image.by_id if self._by_id is None else self._by_id
+        topic = topics.get(topic_id)
+        return None if topic is None else topic.partitions.get(index)
+
     def create_topic(self, record: TopicRecord) -> None:
         """Fold a TopicRecord."""
         by_id, ids = self._maps()

@@ -71,7 +71,7 @@ class FaultRatios:
     """The operator adds a voter where it could also remove one."""
     answer_when_committed: float = 0.7
     """The operator asks for the answer to an addition once it is committed; else at once."""
-    wish_is_cancelled: float = 0.2
+    wish_is_cancelled: float = 0.4
     """The operator cancels a pending wish for other voters; else another one replaces it."""
     wish_by_configuration: float = 0.4
     """A wish is stated by the configuration key, where directories can be named; else by ids."""
@@ -79,7 +79,7 @@ class FaultRatios:
     """A target of such a wish is named with its directory."""
     late_wish: float = 0.5
     """A wish is stated right before faults stop, besides those at any time."""
-    wishes_in_a_row: float = 0.15
+    wishes_in_a_row: float = 0.4
     """The operator changes its mind several times in a row."""
     step_crash_cuts_power: float = 0.4
     """A crash at a step takes the machine with it."""

@@ -1,22 +1,27 @@
 """Errors that are raised while metadata files are read.
 
 SparkSliceError
-├── MetadataFilesError    a path holds no usable files
-└── DamagedFileError      a file is damaged, or of an unknown format
+├── OptionError           an option or a column that does not exist, or contradicts another one
+└── LogFilesError         a path holds no usable files
+    └── DamagedFileError  a file is damaged, or of an unknown format
 """
 
 from __future__ import annotations
 
 
 class SparkSliceError(Exception):
-    """Reading metadata files failed; the text says where and why."""
+    """Reading files of a log failed; the text says where and why."""
 
 
-class MetadataFilesError(SparkSliceError):
-    """A path without files of a metadata log, or with some of them missing."""
+class OptionError(SparkSliceError):
+    """An option or a column that does not exist, or that contradicts another one."""
 
 
-class DamagedFileError(SparkSliceError):
+class LogFilesError(SparkSliceError):
+    """A path without files of a log, or with some of them missing."""
+
+
+class DamagedFileError(LogFilesError):
     """A file is damaged, or of a format newer than this reader."""
 
     def __init__(self, *, file: str, offset: int, reason: str) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from kvorum.spark.metadata_files import MetadataFile, current_files
+from kvorum.spark.current_files import current_files
+from kvorum.spark.files.log_file import LogFile
 
 # Puts a snapshot's records before every record of the log: both count offsets from 0.
 SNAPSHOT_POSITION: Final = -(2**62)
@@ -43,7 +44,7 @@ APPLIED_SQL: Final = """
                 AS position
         FROM {records}
         WHERE record_kind = 'metadata'
-            AND (file = {snapshot} OR (file_kind = 'segment' AND offset >= {covered_until}))
+            AND (path = {snapshot} OR (file_kind = 'segment' AND offset >= {covered_until}))
     ) AS kept
     WHERE NOT EXISTS (
         SELECT 1 FROM {discarded} AS gone
@@ -138,12 +139,12 @@ COUNTED_SQL: Final = """
 
 
 def topics_and_partitions(
-    spark: SparkSession, *, records: DataFrame, files: Iterable[MetadataFile]
+    spark: SparkSession, *, records: DataFrame, files: Iterable[LogFile]
 ) -> tuple[DataFrame, DataFrame]:
     """Return the topics and the partitions at the end of the log.
 
     `records` is a table of the data source ``kvorum-metadata`` over `files`. Raises
-    `MetadataFilesError` where the files do not connect.
+    `LogFilesError` where the files do not connect.
     """
     snapshot, _ = current_files(files)
     # The table is read several times below, so it is kept in memory or on disk until the session
@@ -171,10 +172,10 @@ def _query(spark: SparkSession, text: str, /, **values: DataFrame | str | int) -
 
 
 def _applied_records(
-    spark: SparkSession, *, records: DataFrame, snapshot: MetadataFile | None
+    spark: SparkSession, *, records: DataFrame, snapshot: LogFile | None
 ) -> DataFrame:
     """Return the metadata records that make up the state, each with its position in the order."""
-    covered_until = snapshot.offset if snapshot is not None else 0
+    covered_until = (snapshot.offset or 0) if snapshot is not None else 0
     ranges = _discarded_ranges(_transaction_markers(records, covered_until))
     discarded = _query(spark, DISCARDED_SQL, ranges=json.dumps(ranges))
     return _query(

@@ -15,9 +15,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kvorum.spark.current_files import current_files
+from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.latest_state import topics_and_partitions
-from kvorum.spark.metadata_files import current_files, find_files
-from kvorum.spark.metadata_source import KvorumMetadataSource
+from kvorum.spark.metadata_source.source import KvorumMetadataSource
 
 RECORDS: Final = "records"
 TOPICS: Final = "topics"
@@ -40,10 +41,10 @@ def run_pipeline(
     """Write the tables of a metadata log under `output_path` and count their rows.
 
     The log is decoded once; the state is folded from the resulting table. Raises
-    `MetadataFilesError` for a path without a usable log, before anything is written. For a damaged
+    `LogFilesError` for a path without a usable log, before anything is written. For a damaged
     file, Spark's own error names file and offset.
     """
-    files = find_files(input_path)
+    files = find_files([input_path], METADATA_SEARCH).files
     current_files(files)
     output = Path(output_path)
     mode = "overwrite" if overwrite else "errorifexists"
@@ -54,7 +55,7 @@ def run_pipeline(
         return spark.read.parquet(target)
 
     spark.dataSource.register(KvorumMetadataSource)
-    source = spark.read.format(KvorumMetadataSource.name()).option("path", input_path)
+    source = spark.read.format(KvorumMetadataSource.name()).options(path=input_path, json="true")
     records = write(RECORDS, source.load())
     topics, partitions = topics_and_partitions(spark, records=records, files=files)
     written_topics = write(TOPICS, topics.orderBy("topic_name"))

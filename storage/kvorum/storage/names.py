@@ -17,6 +17,7 @@ PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 
 _SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^.]*)?\.checkpoint(\.part|\.deleted)?")
+_PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
 _OFFSET_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
@@ -56,3 +57,9 @@ def parse_snapshot_name(name: str) -> SnapshotName | None:
         is_partial=found.group(3) == PARTIAL_SUFFIX,
         is_deleted=found.group(3) == DELETED_SUFFIX,
     )
+
+
+def parse_partition_directory(name: str) -> tuple[str, int] | None:
+    """Return topic and number of the partition that a directory's name stands for, or None."""
+    found = _PARTITION_DIRECTORY.fullmatch(name)
+    return None if found is None else (found.group(1), int(found.group(2)))

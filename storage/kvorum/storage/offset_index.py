@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 
 _ENTRY = struct.Struct(">ii")
@@ -61,6 +62,10 @@ class OffsetIndex:
     def last(self) -> tuple[int, int | None]:
         """Position and last offset of the batch indexed last; 0 and None before any entry."""
         return (self._positions[-1], self._offsets[-1]) if self._offsets else (0, None)
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """Yield for each entry the last offset of the batch, and the position where it starts."""
+        return zip(self._offsets, self._positions, strict=True)
 
     def load(self, data: bytes) -> bool:
         """Load the entries of a file; without complete and increasing entries there are none."""

@@ -32,7 +32,6 @@ from typing import NamedTuple
 
 from kvorum.storage.batch_header import (
     HEADER_SIZE,
-    LENGTH_FIELD_END,
     MAGIC,
     checksum_matches,
     read_header,
@@ -44,10 +43,8 @@ from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import LOG_SUFFIX, parse_offset_name
 from kvorum.storage.segment import Segment
 from kvorum.storage.segment_scan import CHUNK_BYTES, BadBatchError, scan_batches
+from kvorum.storage.torn_tail import looks_torn
 from kvorum.wire.valid_offset_and_epoch import EpochStart
-
-# Zeros this long at the end of a file are blocks that were never written, not a batch's last bytes.
-_ZERO_RUN_MIN = 512
 
 
 class TornTail(NamedTuple):
@@ -214,7 +211,8 @@ class _Recovery:
         if following is not None:
             problem = f"{bad.problem}, and a sound batch follows at byte {following}"
             raise segment.damage(problem, bad.position)
-        if self._flushed_offset is None and not _looks_torn(segment.file, bad.position, end=end):
+        rest = segment.file.read_at(bad.position, end - bad.position)
+        if self._flushed_offset is None and not looks_torn(memoryview(rest)):
             problem = f"{bad.problem}, and the batch may have been acknowledged"
             raise segment.damage(problem, bad.position)
         self._torn_tail = TornTail(
@@ -311,18 +309,3 @@ def _sound_batch_in(
                 return start + place
         magic_place = data.find(MAGIC, magic_place + 1)
     return None
-
-
-def _looks_torn(file: OpenFile, position: int, *, end: int) -> bool:
-    """Return whether the bytes from `position` on look like an unfinished write."""
-    rest = memoryview(file.read_at(position, end - position))
-    zeros = len(rest) - len(bytes(rest).rstrip(b"\0"))
-    if zeros == len(rest) or zeros >= _ZERO_RUN_MIN:
-        return True
-    if len(rest) < HEADER_SIZE:
-        return True
-    header = read_header(rest)
-    if header.problem() is not None or header.size <= len(rest):
-        return False
-    # The batch is cut off, unless only its length field is wrong and all its bytes are there.
-    return header.length > LENGTH_FIELD_END and not checksum_matches(rest, header.crc)

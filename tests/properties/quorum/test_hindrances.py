@@ -258,7 +258,7 @@ def test_a_target_that_is_refused_holds_up_no_other(refused_count: int) -> None:
 
 def test_a_voter_stays_while_the_others_would_be_no_majority() -> None:
     world = World(frozenset(map(old, (1, 2, 3))), old(1), silent=frozenset({old(3)}))
-    text = f"without voter {old(2)} no majority would be fetching: {old(3)} do not"
+    text = f"without voter {old(2)} no majority would be fetching: {old(3)} does not"
     assert world.step_to(by_ids(map(old, (1, 3)))) == Blocked(BlockReason.MAJORITY_MISSING, text)
     assert world.step_to(by_ids(map(old, (1, 2)))) == RemoveVoter(old(3))
 

@@ -50,7 +50,7 @@ def test_damage_is_one_line_that_names_file_and_offset(golden_sets: Path, tmp_pa
     done = run_pipeline(segment, tmp_path / "tables")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"kvorum pipeline: {segment}: damaged at offset 0: record batch at byte")
+    assert last.startswith(f"kvorum pipeline: {segment}: damaged at offset 0: damaged at byte 0: ")
     assert "Traceback" not in done.stderr
 
 

@@ -26,6 +26,7 @@ Answer = Callable[[Message], Message | None]
 """None hangs up; SILENCE leaves the client waiting."""
 SILENCE = MetadataResponse(cluster_id="to be left unsaid")
 HOST = "127.0.0.1"
+PATIENCE_SECONDS = 10
 
 
 class FakeNode:
@@ -89,6 +90,16 @@ class FakeNode:
     def times_asked(self, name: str) -> int:
         """Return how many requests of one API there were."""
         return sum(f"{name}Request" == request.NAME for request in self.asked)
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._tasks)
+
+    async def wait_until_left(self) -> None:
+        """Wait until the connections that are open now are closed; TimeoutError after seconds."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await asyncio.gather(*self._tasks)
 
     def _broker(self) -> MetadataResponseBroker:
         return MetadataResponseBroker(1, HOST, self.port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponseReassignableTopicResponse,
 )
 from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResponseDescribeConfigsResourceResult,
     DescribeConfigsResponseDescribeConfigsResult,
@@ -55,6 +57,7 @@ from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 METADATA = "__cluster_metadata"
+FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 NOW_MS = 1_000_000
 Found = TypeVar("Found")
 asynchronous = pytest.mark.asyncio
@@ -288,6 +291,46 @@ async def test_a_dry_run_refuses_to_lose_the_majority() -> None:
         problem = "The reassignment would not begin: without voter 1.* no majority"
         with pytest.raises(AdminError, match=problem):
             await print_plan(client, parse_target_voters("2,3"), asks_controllers=False)
+
+
+def fetch_timeout(text: str | None) -> Message:
+    """Return what a leader says of its own configuration."""
+    config = DescribeConfigsResponseDescribeConfigsResourceResult(FETCH_TIMEOUT, text)
+    result = DescribeConfigsResponseDescribeConfigsResult(0, None, 4, "1", [config])
+    return DescribeConfigsResponse(results=[result])
+
+
+REFUSED = recorded(NO_WISH, ErrorCode.INVALID_REQUEST)
+
+
+@asynchronous
+@pytest.mark.parametrize(
+    ("told", "asks_controllers", "counts_as_down"),
+    [
+        (fetch_timeout("60000"), True, True),
+        (fetch_timeout("60001"), True, False),
+        (fetch_timeout(None), True, True),
+        (fetch_timeout("soon"), True, True),
+        (REFUSED, True, True),
+        (fetch_timeout("60001"), False, True),
+    ],
+    ids=["short", "long", "hidden", "no-number", "refused", "by-brokers"],
+)
+async def test_a_dry_run_takes_for_down_whom_the_leader_does(
+    told: Message, asks_controllers: bool, counts_as_down: bool
+) -> None:
+    described = quorum([replica(1), replica(2), replica(3, is_silent=True)])
+    node = Leader(described)
+    node.answer("DescribeConfigs", lambda _: told)
+    async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
+        refused = (
+            pytest.raises(AdminError, match="no majority") if counts_as_down else nullcontext()
+        )
+        with refused:
+            await print_plan(client, parse_target_voters("2,3"), asks_controllers=asks_controllers)
+        asked = [one for one in node.asked if isinstance(one, DescribeConfigsRequest)]
+    named = [(one.resource_type, one.resource_name) for part in asked for one in part.resources]
+    assert named == ([(4, "1")] if asks_controllers else [])
 
 
 @asynchronous

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.node.played_leader import PlayedLeader, PlayedReplica
 
 from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -21,8 +22,13 @@ from kvorum.node.errors import NotControllerError
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.asyncio
+
+REFUSALS = 3
 
 
 class LeadingReplica(PlayedReplica):
@@ -39,6 +45,33 @@ class LeadingReplica(PlayedReplica):
             raise self.failures.pop(0)
         self.described.set()
         return NOBODY
+
+
+class RefusingReplica(PlayedReplica):
+    """A replica that leads and refuses each change of voters, thrice and more."""
+
+    def __init__(self, leader: PlayedLeader) -> None:
+        super().__init__(leader, leader.replica(leader.leader_id).settings, is_leader=True)
+        self.refusal_count, self.has_refused_thrice = 0, asyncio.Event()
+
+    def describe_quorum(self) -> QuorumDescription:
+        answer = self.leader.describe(DescribeQuorumRequest())
+        assert isinstance(answer, DescribeQuorumResponse)
+        return quorum_described_by(
+            answer.topics[0].partitions[0],
+            kraft_version=self.kraft_version,
+            committed_voters=self.committed_voters(),
+        )
+
+    async def handle_request(
+        self, request: Message, *, version: int, listener_name: str
+    ) -> AddRaftVoterResponse:
+        del version, listener_name
+        assert isinstance(request, AddRaftVoterRequest)
+        self.refusal_count += 1
+        if self.refusal_count == REFUSALS:
+            self.has_refused_thrice.set()
+        return AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
 
 
 class PlayedController:
@@ -199,3 +232,14 @@ async def test_without_a_wish_nobody_is_asked() -> None:
         assert (manager.describe(), manager.describe_as_proxy()) == (None, None)
         await manager.close()
         assert leader.node.asked == []
+
+
+async def test_a_step_that_is_refused_again_and_again_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    replica = RefusingReplica(PlayedLeader())
+    async with running(replica, PlayedController(is_active=True)):
+        await replica.has_refused_thrice.wait()
+    begun = [one for one in caplog.records if "Reassigning the quorum" in one.getMessage()]
+    assert len(begun) == 1

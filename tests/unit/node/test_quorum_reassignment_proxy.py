@@ -96,6 +96,18 @@ async def test_two_take_each_step_once() -> None:
     assert len(leader.steps) == len(set(leader.steps)) == 7
 
 
+async def test_who_has_taken_a_step_takes_the_next_one_with_the_next_answer() -> None:
+    async with PlayedLeader() as leader:
+        leader.want("2")
+        async with asyncio.timeout(10):
+            await leader.proxy(1).take_steps()
+    asked = [request.NAME.removesuffix("Request") for request in leader.node.asked]
+    assert asked[asked.index("RemoveRaftVoter") :] == [
+        "RemoveRaftVoter", "DescribeQuorum", "RemoveRaftVoter", "DescribeQuorum",
+        "IncrementalAlterConfigs",
+    ]  # fmt: skip
+
+
 async def test_the_next_goes_on_where_one_ends() -> None:
     async with PlayedLeader() as leader:
         leader.want("4,5,6")
@@ -109,15 +121,15 @@ async def test_the_next_goes_on_where_one_ends() -> None:
 
 async def test_no_step_is_taken_while_the_image_lacks_what_the_leader_has_committed() -> None:
     async with PlayedLeader() as leader:
-        leader.want("1,2,3,4")
+        leader.want("1,2")
         leader.uncommitted = 1
         async with working(leader.proxy(1)):
             await leader.until_asked(LOOKS)
             assert leader.steps == []
             # What was missing is a wish that replaces the other one.
             leader.uncommitted = 0
-            leader.want("1,2,3,5")
-            await leader.until(lambda: leader.steps == ["add 5", "clear"])
+            leader.want("2,3")
+            await leader.until(lambda: leader.steps == ["remove 1", "clear"])
 
 
 async def test_no_step_is_taken_until_the_voters_are_committed_here() -> None:
@@ -182,12 +194,44 @@ async def test_after_a_refusal_others_have_their_turn(code: ErrorCode) -> None:
             assert leader.node.times_asked("DescribeQuorum") >= asked + 2
 
 
-async def test_a_leader_that_hangs_up_is_asked_again() -> None:
+async def test_after_a_step_without_an_answer_others_have_their_turn() -> None:
+    """A leader that hangs up may have taken the step, and is asked again as at first."""
     async with PlayedLeader() as leader:
         leader.want("1,2,3,4")
         leader.node.answer("AddRaftVoter", lambda _: None)
         async with working(leader.proxy(1)):
+            await leader.until(lambda: leader.node.times_asked("AddRaftVoter") == 1)
+            asked = leader.node.times_asked("DescribeQuorum")
             await leader.until(lambda: leader.node.times_asked("AddRaftVoter") == 2)
+            assert leader.node.times_asked("DescribeQuorum") >= asked + 2
+
+
+async def test_a_refusal_is_told_once_and_shown_until_the_step_is_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The wish is the last to be refused: it stays although its voters are there."""
+    async with PlayedLeader() as leader:
+        leader.want("1,2,3")
+        leader.answer = lambda _: ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        proxy = leader.proxy(1)
+
+        def block_text() -> str:
+            described = proxy.describe("1,2,3")
+            assert described is not None
+            return described.block_text
+
+        with told(caplog) as lines:
+            async with working(proxy):
+                await leader.until(lambda: len(leader.refused) == 1)
+                await leader.until_asked(1)
+                shown = block_text()
+                await leader.until(lambda: len(leader.refused) == 3)
+                assert block_text() == shown
+                leader.answer = lambda _: ErrorCode.NONE
+                await leader.until(lambda: leader.steps == ["clear"])
+    assert shown.startswith("the leader refuses to clear the target voters")
+    assert {*leader.refused} == {"clear"}
+    assert len(lines) == 2, lines
 
 
 async def test_a_leader_that_tells_nothing_is_named(caplog: pytest.LogCaptureFixture) -> None:

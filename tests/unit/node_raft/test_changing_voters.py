@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 from tests.unit.node_raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica, SystemClock
@@ -59,6 +61,26 @@ async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
         return known == [expected] * 3
 
     await eventually(is_known)
+
+
+async def test_voters_of_a_change_that_is_not_committed_are_not_known_as_committed(
+    lab: Lab,
+) -> None:
+    quorum = await three_voters(lab)
+    leader = await quorum.leader()
+    staying, leaving = (one for one in quorum.replicas.values() if one is not leader)
+    await staying.stop()
+    removal = asyncio.create_task(quorum.remove(key_of(leaving)))
+
+    async def is_appended() -> bool:
+        return leader.node.voter_ids() == frozenset({leader.node_id, staying.node_id})
+
+    await eventually(is_appended)
+    # One of two voters has it.
+    assert leader.node.committed_voters() is None
+    removal.cancel()
+    with suppress(asyncio.CancelledError):
+        await removal
 
 
 async def test_one_becomes_five_and_then_three_without_the_first(lab: Lab) -> None:
@@ -132,6 +154,30 @@ async def test_a_voter_with_a_new_disk_is_told_by_the_leader_where_that_is(lab: 
     failed.bootstrap_servers = ()
     await failed.start()
     await quorum.until_observed(key_of(failed))
+
+
+async def test_a_disk_that_its_node_has_given_up_is_soon_no_replica_for_the_controller(
+    lab: Lab,
+) -> None:
+    """DescribeQuorum has the former observer for five minutes, as Kafka's does."""
+    quorum = await three_voters(lab)
+    leader = await quorum.leader()
+    await quorum.make(4)
+    await quorum.start(4)
+    observer = quorum.replicas[4]
+    old = key_of(observer)
+    await quorum.until_observed(old)
+    await observer.stop()
+    quorum.wipe(4, NEW_DISK)
+    await observer.start()
+    await quorum.until_observed(key_of(observer))
+
+    async def is_known_once() -> bool:
+        known = leader.node.describe_quorum().replicas_of(4)
+        return [(one.key.id, one.key.directory_id) for one in known] == [key_of(observer)]
+
+    await eventually(is_known_once)
+    await quorum.until_observed(old)
 
 
 async def test_a_lost_node_is_replaced_by_another(lab: Lab) -> None:

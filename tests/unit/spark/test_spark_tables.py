@@ -11,12 +11,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.dump_records import DumpRecord, read_dump
-from tests.golden_data import dump_text, metadata_directories
+from tests.golden_data import METADATA_NODES, dump_text, metadata_directories
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.metadata_files import current_files, find_files
+from kvorum.spark.current_files import current_files
+from kvorum.spark.files.find import METADATA_SEARCH, find_files
+from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.pipeline import PipelineReport, run_pipeline
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
@@ -24,18 +26,6 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 # pyspark leaves sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
-NODES = (
-    "dynamic-4.3.1/metadata/broker-11",
-    "dynamic-4.3.1/metadata/controller-1",
-    "dynamic-4.3.1/metadata/controller-2",
-    "ladder-4.3.1/metadata/controller-1",
-    "standalone-4.3.1/metadata/broker-11",
-    "standalone-4.3.1/metadata/broker-12",
-    "static-3.9.1/metadata/broker-11",
-    "static-3.9.1/metadata/controller-1",
-    "static-3.9.1/metadata/controller-2",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +42,13 @@ def load(spark: SparkSession, path: Path) -> DataFrame:
     return spark.read.format("kvorum-metadata").option("path", str(path)).load()
 
 
+def files_of(path: Path) -> tuple[LogFile, ...]:
+    return find_files([str(path)], METADATA_SEARCH).files
+
+
 def test_every_directory_with_a_log_is_among_the_tested(golden_sets: Path) -> None:
     with_log = {str(folder.parent.relative_to(golden_sets)) for folder in logs(golden_sets)}
-    assert with_log == set(NODES)
+    assert with_log == set(METADATA_NODES)
 
 
 def logs(golden_sets: Path) -> list[Path]:
@@ -65,7 +59,7 @@ def logs(golden_sets: Path) -> list[Path]:
     ]
 
 
-@pytest.fixture(scope="module", params=NODES)
+@pytest.fixture(scope="module", params=METADATA_NODES)
 def tables(
     spark: SparkSession,
     golden_sets: Path,
@@ -86,11 +80,11 @@ def test_the_records_are_those_that_kafka_dump_log_lists(
     found: dict[str, list[DumpRecord]] = defaultdict(list)
     columns = ["offset", "epoch", "unix_millis(timestamp)", "record_kind", "type", "version"]
     records = spark.read.parquet(str(tables.target / "records"))
-    for row in records.selectExpr("file", *columns, "json").collect():
-        found[row["file"]].append(DumpRecord(*row[1:]))
+    for row in records.selectExpr("path", *columns, "json").collect():
+        found[row["path"]].append(DumpRecord(*row[1:]))
     dumped = {
         file.path: read_dump(dump_text(Path(file.path), decoded=True))
-        for file in find_files(str(tables.source))
+        for file in files_of(tables.source)
     }
     assert set(found) == set(dumped)
     for file, expected in dumped.items():
@@ -111,15 +105,15 @@ def comparable(record: DumpRecord, like: DumpRecord) -> DumpRecord:
 
 
 def test_one_file_is_one_partition_of_the_work(spark: SparkSession, golden_sets: Path) -> None:
-    table = load(spark, golden_sets / NODES[1])
-    files = find_files(str(golden_sets / NODES[1]))
+    table = load(spark, golden_sets / METADATA_NODES[1])
+    files = files_of(golden_sets / METADATA_NODES[1])
     assert table.selectExpr("spark_partition_id()").distinct().count() == len(files)
-    kinds = {(row["file"], row["file_kind"]) for row in table.select("file", "file_kind").collect()}
+    kinds = {(row["path"], row["file_kind"]) for row in table.select("path", "file_kind").collect()}
     assert kinds == {(file.path, file.kind.value) for file in files}
 
 
 def test_key_fields_tell_what_a_record_is_about(spark: SparkSession, golden_sets: Path) -> None:
-    table = load(spark, golden_sets / NODES[1]).persist()
+    table = load(spark, golden_sets / METADATA_NODES[1]).persist()
     topic = table.where("type = 'TOPIC_RECORD' AND topic_name = 'stock-levels'").first()
     assert topic is not None
     config = table.where("type = 'CONFIG_RECORD' AND resource_name = 'stock-levels'").first()
@@ -127,8 +121,8 @@ def test_key_fields_tell_what_a_record_is_about(spark: SparkSession, golden_sets
     assert config["resource_type"] == 2
     partitions = table.where(f"type = 'PARTITION_RECORD' AND topic_id = '{topic['topic_id']}'")
     assert {row["partition_id"] for row in partitions.collect()} == {0, 1, 2}
-    brokers = table.where("type = 'REGISTER_BROKER_RECORD'").select("node_id").distinct()
-    assert {11, 12, 13} <= {row["node_id"] for row in brokers.collect()}
+    brokers = table.where("type = 'REGISTER_BROKER_RECORD'").select("broker_id").distinct()
+    assert {11, 12, 13} <= {row["broker_id"] for row in brokers.collect()}
 
 
 @pytest.mark.parametrize("number", [0, 7])
@@ -136,7 +130,7 @@ def test_a_damaged_file_is_named_with_the_offset(
     spark: SparkSession, golden_sets: Path, tmp_path: Path, number: int
 ) -> None:
     segment = tmp_path / "00000000000000000000.log"
-    shutil.copy(golden_sets / NODES[4] / "__cluster_metadata-0" / segment.name, segment)
+    shutil.copy(golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name, segment)
     damaged = bytearray(segment.read_bytes())
     batch = list(read_batches(segment.read_bytes()))[number]
     damaged[batch.position + 40] ^= 0xFF
@@ -153,8 +147,8 @@ def test_a_path_without_a_log_is_named(spark: SparkSession, tmp_path: Path) -> N
 
 def image_of(source: Path) -> MetadataImage:
     """Fold the same files with the code that the node itself uses."""
-    snapshot, segments = current_files(find_files(str(source)))
-    covered_until = 0 if snapshot is None else snapshot.offset
+    snapshot, segments = current_files(files_of(source))
+    covered_until = 0 if snapshot is None else snapshot.offset or 0
     image = MetadataImage()
     if snapshot is not None:
         image = image.apply_all(records_of(Path(snapshot.path), 0))
@@ -210,7 +204,7 @@ def shell_topics(text: str) -> list[str]:
     return [line for line in listed.splitlines() if line and not line.startswith("[")]
 
 
-@pytest.mark.parametrize("node", [NODES[1], NODES[3], NODES[7]])
+@pytest.mark.parametrize("node", [METADATA_NODES[1], METADATA_NODES[3], METADATA_NODES[7]])
 def test_the_topics_of_a_snapshot_are_those_that_the_real_node_reported(
     spark: SparkSession, golden_sets: Path, tmp_path: Path, node: str
 ) -> None:
@@ -227,9 +221,79 @@ def test_the_topics_of_a_snapshot_are_those_that_the_real_node_reported(
 def test_tables_that_are_there_are_kept_unless_told_otherwise(
     spark: SparkSession, golden_sets: Path, tmp_path: Path
 ) -> None:
-    source = str(golden_sets / NODES[5])
+    source = str(golden_sets / METADATA_NODES[5])
     first = run_pipeline(spark, input_path=source, output_path=str(tmp_path))
     with pytest.raises(PySparkException, match="already exists"):
         run_pipeline(spark, input_path=source, output_path=str(tmp_path))
     again = run_pipeline(spark, input_path=source, output_path=str(tmp_path), overwrite=True)
     assert again == first
+
+
+OPTIONS = {"pushFilters": "true", "structs": "true", "json": "true"}
+
+
+def test_a_query_with_pushed_filters_finds_the_same(spark: SparkSession, golden_sets: Path) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    path = golden_sets / METADATA_NODES[1]
+    source = spark.read.format("kvorum-metadata").option("path", str(path))
+    plain, pushing = load(spark, path), source.options(**OPTIONS).load()
+    for where in (
+        "type = 'PARTITION_RECORD' AND partition_id = 1",
+        "topic_name IN ('stock-levels', 'none')",
+        "offset BETWEEN 40 AND 60",
+        "timestamp >= timestamp_millis(1) AND epoch > 3",
+        "node_id = 7",
+    ):
+        columns = ["path", "offset", "type"]
+        found = pushing.where(where).select(*columns).orderBy(*columns).collect()
+        assert found == plain.where(where).select(*columns).orderBy(*columns).collect(), where
+    structs = pushing.where("type = 'TOPIC_RECORD'").selectExpr("topic_name", "topic_record.name")
+    assert all(row["topic_name"] == row["name"] for row in structs.collect())
+
+
+def test_a_schema_of_the_user_prunes_the_columns(spark: SparkSession, golden_sets: Path) -> None:
+    spark.dataSource.register(KvorumMetadataSource)
+    read = spark.read.format("kvorum-metadata").option("path", str(golden_sets / METADATA_NODES[1]))
+    whole = load(spark, golden_sets / METADATA_NODES[1]).select("type", "offset")
+    found = read.schema("type string, offset bigint").load()
+    assert sorted(found.collect()) == sorted(whole.collect())
+    named = read.option("columns", "type,offset").load()
+    assert sorted(named.collect()) == sorted(whole.collect())
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, "option 'path' is missing"),
+        ({"path": "p", "depth": "2"}, "no option 'depth'"),
+        ({"path": "p", "columns": "offset,tpye"}, "no column 'tpye'"),
+        ({"path": "p", "mode": "strict"}, "option 'mode' is 'strict'"),
+        ({"path": "nothing://x"}, "no file system for nothing://"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    spark: SparkSession, options: dict[str, str], error: str
+) -> None:
+    spark.dataSource.register(KvorumMetadataSource)
+    with pytest.raises(PySparkException, match=error):
+        spark.read.format("kvorum-metadata").options(**options).load().count()
+
+
+def test_damage_is_a_row_in_the_mode_permissive(
+    spark: SparkSession, golden_sets: Path, tmp_path: Path
+) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    data = bytearray(
+        (golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name).read_bytes()
+    )
+    batch = list(read_batches(bytes(data)))[3]
+    data[batch.position + 70] ^= 1
+    segment.write_bytes(data)
+    spark.dataSource.register(KvorumMetadataSource)
+    read = spark.read.format("kvorum-metadata").option("path", str(tmp_path))
+    (row,) = read.option("mode", "permissive").load().where("damage IS NOT NULL").collect()
+    assert (row["path"], row["offset"], row["type"]) == (str(segment), batch.base_offset, None)
+    assert f"at byte {batch.position}: the checksum" in row["damage"]
+    whole = load(spark, golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name)
+    kept = read.option("mode", "dropmalformed").load()
+    assert kept.count() == whole.count() - batch.record_count

@@ -98,12 +98,12 @@ def _struct_to_json(value: Struct, version: int, options: JsonOptions) -> dict[s
     for field in fields_of(kind):
         own = getattr(value, field.attribute)
         if not field.is_in(version):
-            if not field.is_ignorable and not _is_default(kind, field, own):
+            if not field.is_ignorable and not is_default(kind, field, own):
                 raise UnsupportedVersionError(
                     f"Attempted to write a non-default {field.json_name} at version {version}"
                 )
             continue
-        if field.is_tagged_in(version) and _is_default(kind, field, own):
+        if field.is_tagged_in(version) and is_default(kind, field, own):
             continue
         if field.kind == "records" and not options.is_with_records:
             found[f"{field.json_name}SizeInBytes"] = 0 if own is None else len(own)
@@ -112,7 +112,8 @@ def _struct_to_json(value: Struct, version: int, options: JsonOptions) -> dict[s
     return found
 
 
-def _is_default(kind: type[Struct], field: FieldFacts, value: object) -> bool:
+def is_default(kind: type[Struct], field: FieldFacts, value: object) -> bool:
+    """Return whether a field of the class `kind` has its default value."""
     if field.default != ():
         return bool(value == field.default)
     if field.kind.startswith("[]"):

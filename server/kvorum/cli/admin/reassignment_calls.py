@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
@@ -12,7 +14,8 @@ from kvorum.controller.quorum_reassignment.wish_requests import (
     configuration_request,
     reassignment_request,
 )
-from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, InvalidConfigError, parse_value
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ResourceType
 from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
@@ -34,6 +37,8 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
+
+_FETCH_TIMEOUT: Final = BROKER_CONFIGS["controller.quorum.fetch.timeout.ms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,38 @@ def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
     return Call(
         name="describeConfigs", request=request, response_class=DescribeConfigsResponse, read=read
     )
+
+
+def fetch_timeout_call(node_id: int) -> Call[DescribeConfigsResponse, int | None]:
+    """Return the call that asks a node for its fetch timeout, in milliseconds.
+
+    Every controller, real Kafka's as well, describes its own configuration, and nobody else's. The
+    result is None if another node was asked, or if the client may not see configurations.
+    """
+
+    def request(_: int) -> DescribeConfigsRequest:
+        resource = DescribeConfigsRequestDescribeConfigsResource(
+            ResourceType.BROKER, str(node_id), [_FETCH_TIMEOUT.name]
+        )
+        return DescribeConfigsRequest([resource])
+
+    def read(response: DescribeConfigsResponse) -> int | None:
+        for result in response.results:
+            for config in result.configs:
+                if config.name == _FETCH_TIMEOUT.name:
+                    return _milliseconds(config.value)
+        return None
+
+    return Call(
+        name="describeConfigs", request=request, response_class=DescribeConfigsResponse, read=read
+    )
+
+
+def _milliseconds(text: str | None) -> int | None:
+    with suppress(InvalidConfigError):
+        value = None if text is None else parse_value(_FETCH_TIMEOUT, text)
+        return value if isinstance(value, int) else None
+    return None
 
 
 def _check(told: Sequence[tuple[int, str | None]], *, asks_controllers: bool) -> None:

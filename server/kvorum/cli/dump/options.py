@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from kvorum.cli.dump.coordinator_records import (
-    GROUP_RECORDS,
-    SHARE_RECORDS,
-    TRANSACTION_RECORDS,
-    CoordinatorDecoder,
-)
+from kvorum.cli.dump.coordinator_records import CoordinatorDecoder
 from kvorum.cli.dump.log_text import UNLIMITED_BYTES, LogDump
 from kvorum.cli.dump.payloads import Decoder, decode_cluster_metadata, decode_text
+from kvorum.internal_topics.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 
 _FLAGS = (
     ("--print-data-log", "print the contents of records"),
@@ -92,11 +92,11 @@ def read_options(arguments: argparse.Namespace) -> DumpOptions:
 def _decoder(arguments: argparse.Namespace) -> Decoder | None:
     """Return the first decoder of the command line, in Kafka's order of precedence."""
     if arguments.offsets_decoder:
-        return CoordinatorDecoder(GROUP_RECORDS)
+        return CoordinatorDecoder(CONSUMER_OFFSETS)
     if arguments.transaction_log_decoder:
-        return CoordinatorDecoder(TRANSACTION_RECORDS)
+        return CoordinatorDecoder(TRANSACTION_STATE)
     if arguments.cluster_metadata_decoder:
         return decode_cluster_metadata
     if arguments.share_group_state_decoder:
-        return CoordinatorDecoder(SHARE_RECORDS)
+        return CoordinatorDecoder(SHARE_GROUP_STATE)
     return decode_text if arguments.print_data_log else None

@@ -6,7 +6,11 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.error_classes import class_of
 from kvorum.cli.admin.errors import AdminError, CallFailedError
 from kvorum.cli.admin.quorum_calls import describe_call
-from kvorum.cli.admin.reassignment_calls import reassign_call, set_targets_call
+from kvorum.cli.admin.reassignment_calls import (
+    fetch_timeout_call,
+    reassign_call,
+    set_targets_call,
+)
 from kvorum.cli.quorum_tool.quorum_view import description_of, key_of, keys_text, targets_of
 from kvorum.cli.quorum_tool.reassign_progress import look
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
@@ -19,8 +23,8 @@ from kvorum.controller.quorum_reassignment.plan import (
 from kvorum.metadata.target_voters import TargetVoters
 from kvorum.wire.error_codes import ErrorCode
 
-FETCH_TIMEOUT_MS = 2000
-"""Kafka's default of ``controller.quorum.fetch.timeout.ms``; the leader does not return its own."""
+ASSUMED_FETCH_TIMEOUT_MS = 2000
+"""Kafka's default of ``controller.quorum.fetch.timeout.ms``, where the leader's is not known."""
 UNCHECKED = (
     "The leader is not one of kvorum's: the wish is recorded as a configuration, and not checked."
 )
@@ -89,15 +93,22 @@ def _check_ignorance(error: CallFailedError) -> None:
 async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:
     """Print every step to the targets; AdminError if they would be refused or not be reached.
 
-    The leader checks the wish first, because it knows who is registered.
+    The leader checks the wish first, because it knows who is registered. A replica counts as
+    fetching by the leader's fetch timeout, or by the default where that is not known.
     """
     await client.call(
         set_targets_call(targets, asks_controllers=asks_controllers, is_only_checked=True)
     )
     info = await client.call(describe_call(asks_controllers=asks_controllers))
-    quorum = description_of(info)
+    timeout_ms = None
+    if asks_controllers:
+        # A broker, to which calls go otherwise, does not know how the leader is configured.
+        timeout_ms = await client.call(fetch_timeout_call(info.leader_id))
+    if timeout_ms is None:
+        timeout_ms = ASSUMED_FETCH_TIMEOUT_MS
+    quorum = description_of(info).without_superseded(within_ms=timeout_ms)
     plan = planned_steps(
-        targets, quorum, assumed_circumstances(quorum, fetch_timeout_ms=FETCH_TIMEOUT_MS)
+        targets, quorum, assumed_circumstances(quorum, fetch_timeout_ms=timeout_ms)
     )
     _print_steps(plan)
 

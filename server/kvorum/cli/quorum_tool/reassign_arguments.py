@@ -49,7 +49,9 @@ def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     command.add_argument(
         "--dry-run",
         action="store_true",
-        help="with --voters: print every step and the quorum after it, without doing anything",
+        help="with --voters: print every step and the quorum after it, without doing anything; who "
+        "has not fetched for controller.quorum.fetch.timeout.ms counts as down (the leader's value "
+        "with --bootstrap-controller, 2000 with --bootstrap-server)",
     )
     command.add_argument(
         "--wait",

@@ -232,8 +232,7 @@ def _checked_addition(
         return step
     return Blocked(
         BlockReason.MAJORITY_MISSING,
-        f"even with voter {step.key} no majority would be fetching: {_listed(voters, silent)} "
-        "do not",
+        f"even with voter {step.key} no majority would be fetching: {_listed(voters, silent)}",
     )
 
 
@@ -286,7 +285,7 @@ def _removal(
     if not _has_fetching_majority(rest, silent):
         return Blocked(
             BlockReason.MAJORITY_MISSING,
-            f"without voter {chosen} no majority would be fetching: {_listed(rest, silent)} do not",
+            f"without voter {chosen} no majority would be fetching: {_listed(rest, silent)}",
         )
     return RemoveVoter(chosen) if others else HandOver()
 
@@ -306,4 +305,5 @@ def _has_fetching_majority(voters: Sequence[VoterKey], silent: Collection[VoterK
 
 
 def _listed(voters: Sequence[VoterKey], silent: Collection[VoterKey]) -> str:
-    return ", ".join(str(key) for key in voters if key in silent)
+    names = [str(key) for key in voters if key in silent]
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not"

@@ -77,6 +77,7 @@ class QuorumReassignment:
         pursuit = Pursuit(
             election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
         )
+        refused: tuple[str, Step] | None = None
         while self._controller.is_active and self._raft.is_leader:
             decision = pursuit.decide(
                 self._loader.published, self._raft.describe_quorum(), self._clock.monotonic_ms()
@@ -86,8 +87,11 @@ class QuorumReassignment:
                 return
             text, step = decision.target_text, decision.step
             if not isinstance(step, Blocked):
-                _log.info(LogEvent("Reassigning the quorum", target_voters=text, step=str(step)))
+                if (text, step) != refused:
+                    event = LogEvent("Reassigning the quorum", target_voters=text, step=str(step))
+                    _log.info(event)
                 refusal = await self._take(step, text)
+                refused = None if refusal is None else (text, step)
                 if refusal is not None:
                     pursuit.refused(step)
                 step = refusal or step

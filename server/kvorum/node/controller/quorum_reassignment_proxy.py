@@ -115,6 +115,7 @@ class QuorumReassignmentProxy:
         )
         self._quorum: QuorumDescription | None = None
         self._acting_epoch = -1
+        self._refused: tuple[Situation, Step] | None = None
 
     def describe(self, text: str) -> ReassignmentDescription | None:
         """Return how far the quorum is from the target voters; None where the leader sees to it."""
@@ -206,11 +207,12 @@ class QuorumReassignmentProxy:
     async def _decide(self, answer: DescribeQuorumResponsePartitionData) -> None:
         """Take the next step if there is one, and if it is this controller's turn."""
         image, now_ms = self._loader.published, self._clock.monotonic_ms()
+        fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
         quorum = quorum_described_by(
             answer,
             kraft_version=self._raft.kraft_version,
             committed_voters=self._raft.committed_voters(),
-        )
+        ).without_superseded(within_ms=fetch_timeout_ms)
         decision = self._pursuit.decide(image, quorum, now_ms)
         if decision is None:
             return
@@ -219,34 +221,38 @@ class QuorumReassignmentProxy:
         waits_for = step.reason if isinstance(step, Blocked) else None
         voters = frozenset(state.key for state in quorum.voters)
         situation = Situation(text, answer.leader_epoch, voters, waits_for)
-        fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
         live = live_controllers(
             quorum, image.cluster.controllers, fetch_timeout_ms=fetch_timeout_ms
         )
         has_turn = self._turn.has_come(situation, live, now_ms)
-        if not isinstance(step, Blocked):
-            self._status.advance(text)
+        if isinstance(step, Blocked):
             if has_turn:
-                await self._take(step, situation, quorum)
+                self._status.wait(text, step)
         elif has_turn:
-            self._status.wait(text, step)
+            await self._take(step, situation, quorum)
+        elif self._refused is None or self._refused[0] != situation:
+            self._status.advance(text)
 
     async def _take(self, step: Step, situation: Situation, quorum: QuorumDescription) -> None:
         if isinstance(step, HandOver):
             # A leader that is asked to remove itself resigns once that is committed.
             step = RemoveVoter(_leader_of(quorum))
-        _log.info(
-            LogEvent(
-                "Reassigning the quorum in place of its leader",
-                leader=quorum.leader_id,
-                target_voters=situation.target_text,
-                step=str(step),
+        if (situation, step) != self._refused:
+            _log.info(
+                LogEvent(
+                    "Reassigning the quorum in place of its leader",
+                    leader=quorum.leader_id,
+                    target_voters=situation.target_text,
+                    step=str(step),
+                )
             )
-        )
         refusal = await self._ask(step)
         if refusal is None:
+            self._refused = None
+            self._status.advance(situation.target_text)
             self._turn.changed_voters(situation, _voters_after(step, situation.voters))
             return
+        self._refused = situation, step
         self._turn.missed()
         self._pursuit.refused(step)
         self._status.wait(situation.target_text, refusal)

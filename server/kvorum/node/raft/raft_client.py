@@ -182,8 +182,12 @@ class RaftClient:
         return frozenset(VoterKey(one.key.id, one.key.directory_id) for one in self.voters.voters)
 
     def describe_quorum(self) -> QuorumDescription:
-        """Return what this replica knows of the quorum as its leader; nobody where it is none."""
-        return describe_quorum(self.core, self._driver.now())
+        """Return what this replica knows of the quorum as its leader; nobody where it is none.
+
+        Observers that their nodes have given up are left out.
+        """
+        known = describe_quorum(self.core, self._driver.now())
+        return known.without_superseded(within_ms=self.settings.raft.fetch_timeout_ms)
 
     def voter_ids(self) -> frozenset[int]:
         """Return the ids of the current voters."""

@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kvorum.wire.errors import CorruptBatchError, EncodeError
+from kvorum.wire.primitives import decode_with_replacement
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -134,7 +135,7 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
             pos = stop
         headers: tuple[Header, ...] = ()
         if data[pos]:
-            headers, pos = _headers(data, pos, twice_end >> 1)
+            headers, pos = read_headers(data, pos, twice_end >> 1)
         else:
             pos += 1
         # Parts that reach beyond the record, or the data, end somewhere else than it does.
@@ -169,7 +170,12 @@ def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]
     return data[pos:stop], stop
 
 
-def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
+def read_headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
+    """Return the headers of a record, whose number is at `pos`, and the position behind them.
+
+    `end` is where the record ends. A key that is not UTF-8 is read as Java reads it. Raises
+    `CorruptBatchError`.
+    """
     start = pos
     count, pos = _varint(data, pos)
     # Each header takes two bytes at least: a higher count is refused before memory is allocated.
@@ -183,11 +189,7 @@ def _headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
         if key is None:
             raise CorruptBatchError(_WHAT, "a header without a key", offset=pos)
         value, pos = _nullable_bytes(data, pos, end)
-        try:
-            headers.append((key.decode("utf-8"), value))
-        except UnicodeDecodeError as error:
-            problem = f"a header's key is not UTF-8: {error.reason}"
-            raise CorruptBatchError(_WHAT, problem, offset=pos) from None
+        headers.append((decode_with_replacement(key), value))
     return tuple(headers), pos
 
 

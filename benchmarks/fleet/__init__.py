@@ -1,0 +1,1 @@
+"""A fleet of clusters' metadata logs, made up as clusters would have written them."""

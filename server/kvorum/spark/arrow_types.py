@@ -1,0 +1,59 @@
+"""Arrow types of columns, and what Spark calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kvorum.spark.errors import OptionError
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+"""The unit is Spark's: it takes no other one from Arrow."""
+
+
+def arrow_schema(types: Mapping[str, Any]) -> pa.Schema:
+    """Return the schema of Arrow batches with columns of these names and types."""
+    fields: list[Any] = [pa.field(name, kind) for name, kind in types.items()]
+    return pa.schema(fields)
+
+
+def spark_schema(types: Mapping[str, Any]) -> str:
+    """Return the schema of columns of these names and types as Spark's DDL."""
+    return ", ".join(f"`{name}` {spark_type(kind)}" for name, kind in types.items())
+
+
+def demand_types(given: Iterable[tuple[str, str]], types: Mapping[str, Any]) -> None:
+    """Raise `OptionError` for a column that is given with another type than Spark's name of its."""
+    for name, found in given:
+        if found != spark_type(types[name]):
+            raise OptionError(f"column {name!r} is {spark_type(types[name])}, not {found}")
+
+
+def spark_type(kind: Any) -> str:
+    """Return Spark's name of an Arrow type, without spaces, as `DataType.simpleString` gives it."""
+    if pa.types.is_struct(kind):
+        struct: Any = kind
+        fields: list[Any] = [struct.field(index) for index in range(struct.num_fields)]
+        inner = ",".join(f"{field.name}:{spark_type(field.type)}" for field in fields)
+        return f"struct<{inner}>"
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    return _SPARK_TYPES[kind]
+
+
+_SPARK_TYPES: Final[Mapping[Any, str]] = MappingProxyType(
+    {
+        pa.bool_(): "boolean",
+        pa.int8(): "tinyint",
+        pa.int16(): "smallint",
+        pa.int32(): "int",
+        pa.int64(): "bigint",
+        pa.float64(): "double",
+        pa.string(): "string",
+        pa.binary(): "binary",
+        TIMESTAMP: "timestamp",
+    }
+)

@@ -1,0 +1,136 @@
+"""Where the fields of many records of one type and version are, by their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kvorum.spark.columnar.varints import NOWHERE, Bytes, Ints, unsigned_varints
+from kvorum.wire.json_form import FieldFacts, fields_of
+from kvorum.wire.primitives import Message
+
+FIXED_BYTES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "bool": 1,
+        "int8": 1,
+        "int16": 2,
+        "uint16": 2,
+        "int32": 4,
+        "int64": 8,
+        "float64": 8,
+        "uuid": 16,
+    }
+)
+"""Kinds of fields that always take the same number of bytes."""
+COUNTED: Final = frozenset({"string", "bytes"})
+ABSENT: Final = -1
+
+
+class Places(NamedTuple):
+    """Where a field begins in each record, and how many bytes or elements it has.
+
+    `counts` is `ABSENT` where the field is null, or tagged and left out; 1 for a field of fixed
+    size. `starts` has a meaning only where `counts` is not `ABSENT`.
+    """
+
+    starts: Ints
+    counts: Ints
+
+
+class UnknownPlaceError(Exception):
+    """A wanted field comes after one of a size that only the codec knows, or records do not fit."""
+
+
+def find_fields(
+    data: Bytes,
+    starts: Ints,
+    ends: Ints,
+    *,
+    kind: type[Message],
+    version: int,
+    wanted: Collection[str],
+) -> dict[str, Places]:
+    """Return the places of the `wanted` fields (names of Kafka's JSON form) of all records.
+
+    `starts` and `ends` bound the bodies, which are of one `kind` in one `version`. A field that
+    this version does not have is left out. Raises `UnknownPlaceError`.
+    """
+    fields = [field for field in fields_of(kind) if field.is_in(version)]
+    tagged = {field.tag: field for field in fields if field.is_tagged_in(version)}
+    plain = [field for field in fields if not field.is_tagged_in(version)]
+    missing = {field.json_name for field in fields} & set(wanted)
+    wanted_tags = {tag: field for tag, field in tagged.items() if field.json_name in missing}
+    missing -= {field.json_name for field in wanted_tags.values()}
+    found: dict[str, Places] = {}
+    pos = starts
+    for field in plain:
+        if not missing and not wanted_tags:
+            break
+        places, pos = _plain_field(data, pos, field)
+        if not field.is_nullable_in(version) and (places.counts == ABSENT).any():
+            raise UnknownPlaceError
+        if field.json_name in missing:
+            found[field.json_name] = places
+            missing.discard(field.json_name)
+    if wanted_tags:
+        found |= _tagged_fields(data, pos, ends, wanted_tags)
+    elif (pos > ends).any():
+        raise UnknownPlaceError
+    return found
+
+
+def _plain_field(data: Bytes, pos: Ints, field: FieldFacts) -> tuple[Places, Ints]:
+    """Return the places of a field that begins at `pos`, and the positions behind it."""
+    size = FIXED_BYTES.get(field.kind)
+    if size is not None:
+        return Places(pos, np.ones_like(pos)), pos + size
+    element_bytes = _element_bytes(field.kind)
+    lengths, pos = unsigned_varints(data, pos)
+    counts = lengths - 1
+    return Places(pos, counts), pos + np.maximum(counts, 0) * element_bytes
+
+
+def _element_bytes(kind: str) -> int:
+    if kind in COUNTED:
+        return 1
+    size = FIXED_BYTES.get(kind.removeprefix("[]"))
+    if size is None:
+        raise UnknownPlaceError
+    return size
+
+
+def _tagged_fields(
+    data: Bytes, pos: Ints, ends: Ints, wanted: Mapping[int | None, FieldFacts]
+) -> dict[str, Places]:
+    """Return the places of tagged fields; the tagged section begins at `pos`."""
+    found = {
+        field.json_name: Places(np.zeros_like(pos), np.full_like(pos, ABSENT))
+        for field in wanted.values()
+    }
+    remaining, pos = unsigned_varints(data, pos)
+    pos = pos.copy()
+    rows = np.flatnonzero(remaining)
+    while rows.size:
+        tags, begins = unsigned_varints(data, pos[rows])
+        sizes, begins = unsigned_varints(data, begins)
+        after = begins + sizes
+        if (after > ends[rows]).any():
+            raise UnknownPlaceError
+        for tag, field in wanted.items():
+            here = np.flatnonzero(tags == tag)
+            if here.size:
+                places, behind = _plain_field(data, begins[here], field)
+                if (behind != after[here]).any():
+                    raise UnknownPlaceError
+                target = found[field.json_name]
+                target.starts[rows[here]] = places.starts
+                target.counts[rows[here]] = places.counts
+        pos[rows] = after
+        remaining[rows] -= 1
+        rows = rows[remaining[rows] > 0]
+    if (pos != ends).any() or (pos >= NOWHERE).any():
+        raise UnknownPlaceError
+    return found

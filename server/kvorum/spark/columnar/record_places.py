@@ -1,0 +1,135 @@
+"""Where the records of a run of batches are, and what their headers say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from kvorum.spark.columnar.field_places import ABSENT, Places
+from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Ints, signed_varints
+from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression, RecordBatch
+from kvorum.wire.records.batch import HEADER_BYTES
+from kvorum.wire.records.compression import decompress
+
+PADDING = bytes(16)
+"""Behind the data, so that the longest value of fixed size can be read at its last byte."""
+
+
+class RecordPlaces(NamedTuple):
+    """Records in the order of the log; each array has one element for each of them.
+
+    `content` is all bytes that places refer to, and `data` the same for numpy, without a copy.
+    `batches` is the index of a record's batch. `timestamps` are milliseconds. A record's headers
+    (their number comes first) are `data[header_starts[i]:ends[i]]`.
+    """
+
+    content: bytes
+    data: Bytes
+    batches: Ints
+    offsets: Ints
+    timestamps: Ints
+    keys: Places
+    values: Places
+    header_starts: Ints
+    ends: Ints
+
+
+def place_records(batches: Sequence[RecordBatch]) -> RecordPlaces | None:
+    """Return the places of the records of `batches`, packed ones unpacked.
+
+    None where lengths do not fit: reading the batches one by one then says what is wrong.
+    Checksums are not verified. Raises `CorruptBatchError` and `BatchTooLargeError` for a batch that
+    cannot be unpacked.
+    """
+    bodies = [_body(batch) for batch in batches]
+    content = b"".join((*bodies, PADDING))
+    bounds: list[int] = []
+    base = 0
+    for batch, body in zip(batches, bodies, strict=True):
+        if not _add_bounds(bounds, body, base=base, count=batch.record_count):
+            return None
+        base += len(body)
+    starts, ends = np.array(bounds, np.int64).reshape(-1, 2).T
+    counts = np.array([batch.record_count for batch in batches], np.int64)
+    return _with_parts(content, starts, ends, batches, np.repeat(np.arange(len(batches)), counts))
+
+
+def _body(batch: RecordBatch) -> bytes:
+    body = bytes(batch.data[HEADER_BYTES:])
+    if batch.compression is Compression.NONE:
+        return body
+    return decompress(body, batch.compression, size_max=DECOMPRESSED_BYTES_MAX)
+
+
+def _add_bounds(bounds: list[int], body: bytes, *, base: int, count: int) -> bool:
+    """Add for each record where it begins, behind its length, and where it ends.
+
+    Returns False where the lengths do not lead to the end of `body`.
+    """
+    pos, size = 0, len(body)
+    add = bounds.append
+    for _ in repeat(None, count):
+        if pos >= size:
+            return False
+        length = body[pos]
+        pos += 1
+        if length > 0x7F:
+            length &= 0x7F
+            shift = 7
+            while True:
+                if pos == size or shift > 28:
+                    return False
+                byte = body[pos]
+                pos += 1
+                length |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+        # Zigzag: odd is negative.
+        if length & 1:
+            return False
+        add(base + pos)
+        pos += length >> 1
+        add(base + pos)
+    return pos == size
+
+
+def _with_parts(
+    content: bytes, starts: Ints, ends: Ints, batches: Sequence[RecordBatch], batch_of: Ints
+) -> RecordPlaces | None:
+    data = np.frombuffer(content, np.uint8)
+    # One byte of attributes comes first, of which none is defined.
+    time_deltas, pos = signed_varints(data, starts + 1, VARLONG_BYTES_MAX)
+    offset_deltas, pos = signed_varints(data, pos)
+    keys, pos = _nullable(data, pos)
+    values, pos = _nullable(data, pos)
+    # The number of headers is one byte at least, and the last one where there are none.
+    has_none = data.take(pos, mode="clip") == 0
+    if ((pos >= ends) | (has_none & (pos + 1 != ends))).any():
+        return None
+
+    def each(facts: list[int]) -> Ints:
+        return np.array(facts, np.int64)[batch_of]
+
+    appended = each([batch.is_log_append_time for batch in batches]).astype(np.bool_)
+    created = each([batch.base_timestamp for batch in batches]) + time_deltas
+    return RecordPlaces(
+        content=content,
+        data=data,
+        batches=batch_of,
+        offsets=each([batch.base_offset for batch in batches]) + offset_deltas,
+        timestamps=np.where(appended, each([batch.max_timestamp for batch in batches]), created),
+        keys=keys,
+        values=values,
+        header_starts=pos,
+        ends=ends,
+    )
+
+
+def _nullable(data: Bytes, pos: Ints) -> tuple[Places, Ints]:
+    """Return the places of bytes that may be null, as every negative length means."""
+    lengths, pos = signed_varints(data, pos)
+    return Places(pos, np.maximum(lengths, ABSENT)), pos + np.maximum(lengths, 0)

@@ -1,0 +1,233 @@
+"""The files of this machine and of every file system that fsspec knows, behind one protocol.
+
+A path with a scheme (``s3://bucket/folder``) belongs to fsspec; any other path is local. Local
+files are read with positioned reads and not mapped into memory: a node that truncates its log
+would end the process that has the file mapped.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kvorum.spark.errors import LogFilesError
+
+SCHEME_END: Final = "://"
+LOCAL_SCHEME: Final = "file://"
+
+
+class ReadableFile(Protocol):
+    """A file that is open for reading."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, when the file was opened."""
+        ...
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only at the end. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Release the file."""
+        ...
+
+
+class Files(Protocol):
+    """A file system, as far as reading needs it. Its methods raise OSError."""
+
+    def full_path(self, path: str) -> str:
+        """Return a path in the one form in which files, rows and errors name it."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Return whether there are files below `path`."""
+        ...
+
+    def list_below(self, directory: str) -> dict[str, int]:
+        """Return every file below a directory, at any depth, with its size in bytes."""
+        ...
+
+    def size_of(self, path: str) -> int:
+        """Return a file's size in bytes; FileNotFoundError where there is none."""
+        ...
+
+    def expand(self, pattern: str) -> list[str]:
+        """Return the paths that a glob pattern matches, sorted."""
+        ...
+
+    def open(self, path: str) -> ReadableFile:
+        """Open a file; FileNotFoundError where there is none."""
+        ...
+
+
+def files_at(path: str, options: Mapping[str, Any]) -> Files:
+    """Return the file system that `path` is on; `options` are handed to fsspec.
+
+    Raises `LogFilesError` for an unknown scheme, a missing package, or options that do not fit.
+    """
+    if SCHEME_END not in path or path.startswith(LOCAL_SCHEME):
+        return LocalFiles()
+    return RemoteFiles(path, options)
+
+
+class LocalFiles:
+    """The file system of this machine."""
+
+    def full_path(self, path: str) -> str:
+        """See `Files`."""
+        path = path.removeprefix(LOCAL_SCHEME)
+        return path.rstrip("/") or path
+
+    def is_directory(self, path: str) -> bool:
+        """See `Files`."""
+        return Path(path).is_dir()
+
+    def list_below(self, directory: str) -> dict[str, int]:
+        """See `Files`; a file that is deleted meanwhile is left out.
+
+        Sizes are taken after all names are known: a segment with a successor in the list has its
+        final size by then, even beside a node that writes.
+        """
+        names = [
+            str(Path(folder, name))
+            for folder, _, names in os.walk(directory, onerror=_raise)
+            for name in names
+        ]
+        return dict(self._sizes(names))
+
+    def _sizes(self, names: list[str]) -> Iterator[tuple[str, int]]:
+        for name in names:
+            try:
+                yield name, self.size_of(name)
+            except FileNotFoundError:
+                continue
+
+    def size_of(self, path: str) -> int:
+        """See `Files`."""
+        return Path(path).stat().st_size
+
+    def expand(self, pattern: str) -> list[str]:
+        """See `Files`."""
+        return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - the pattern may be absolute
+
+    def open(self, path: str) -> LocalFile:
+        """See `Files`."""
+        return LocalFile(path)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+class LocalFile:
+    """A file of this machine that is open for reading."""
+
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - `close` closes it
+        self.size = os.fstat(self._file.fileno()).st_size
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """See `ReadableFile`."""
+        parts: list[bytes] = []
+        while size > 0:
+            part = os.pread(self._file.fileno(), size, position)
+            if not part:
+                break
+            parts.append(part)
+            position += len(part)
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """See `ReadableFile`."""
+        self._file.close()
+
+
+@contextmanager
+def _as_os_errors() -> Generator[None]:
+    """Turn every error of a client library, which may be of any class, into an OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(str(error).strip() or type(error).__name__) from error
+
+
+class RemoteFiles:
+    """A file system of fsspec's; paths keep their scheme."""
+
+    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
+        scheme, _, _ = path.partition(SCHEME_END)
+        self._scheme = scheme
+        try:
+            # Optional, for local files need no package; and without type hints.
+            fsspec: Any = import_module("fsspec")
+            self._system: Any = fsspec.filesystem(scheme, **options)
+            self._strip_protocol: Any = fsspec.core.strip_protocol
+        except (ImportError, ValueError, TypeError) as error:
+            reason = str(error).strip() or type(error).__name__
+            raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
+
+    def full_path(self, path: str) -> str:
+        """See `Files`."""
+        # The names in listings have no scheme.
+        url = path if SCHEME_END in path else f"{self._scheme}{SCHEME_END}{path}"
+        with _as_os_errors():
+            return str(self._system.unstrip_protocol(self._strip_protocol(url)))
+
+    def is_directory(self, path: str) -> bool:
+        """See `Files`."""
+        with _as_os_errors():
+            return bool(self._system.isdir(path))
+
+    def list_below(self, directory: str) -> dict[str, int]:
+        """See `Files`."""
+        with _as_os_errors():
+            self._system.invalidate_cache()
+            found: dict[str, dict[str, Any]] = self._system.find(directory, detail=True)
+        return {self.full_path(name): int(facts["size"]) for name, facts in found.items()}
+
+    def size_of(self, path: str) -> int:
+        """See `Files`."""
+        with _as_os_errors():
+            return int(self._system.size(path))
+
+    def expand(self, pattern: str) -> list[str]:
+        """See `Files`."""
+        with _as_os_errors():
+            self._system.invalidate_cache()
+            return sorted(self.full_path(name) for name in self._system.glob(pattern))
+
+    def open(self, path: str) -> RemoteFile:
+        """See `Files`."""
+        return RemoteFile(self._system, path)
+
+
+class RemoteFile:
+    """A file of fsspec's; each read is a request for these bytes alone."""
+
+    def __init__(self, system: Any, path: str) -> None:
+        self._system = system
+        self._path = path
+        with _as_os_errors():
+            # A listing that was made before may be in fsspec's cache.
+            system.invalidate_cache()
+            self.size = int(system.size(path))
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """See `ReadableFile`."""
+        end = min(position + size, self.size)
+        if position >= end:
+            return b""
+        with _as_os_errors():
+            return bytes(self._system.cat_file(self._path, start=position, end=end))
+
+    def close(self) -> None:
+        """See `ReadableFile`."""

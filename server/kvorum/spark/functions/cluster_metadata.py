@@ -1,0 +1,52 @@
+"""The result of `metadata_record`: a record of the cluster metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from kvorum.metadata.errors import MetadataParseError
+from kvorum.metadata.json_text import json_text
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.record_types import record_type_name
+from kvorum.spark.functions.columns import Column, Kind, Row
+from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS as TABLE_COLUMNS
+from kvorum.spark.metadata_source.columns import INT, INTS, TEXT, Origin
+from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
+from kvorum.wire.json_form import to_json
+
+_KINDS: Final[Mapping[Any, Kind]] = MappingProxyType(
+    {TEXT: Kind.TEXT, INT: Kind.INTEGER, INTS: Kind.INTEGERS}
+)
+
+COLUMNS: Final = (
+    Column("type", Kind.TEXT),
+    Column("version", Kind.INTEGER),
+    *(Column(one.name, _KINDS[one.type]) for one in TABLE_COLUMNS if one.origin is Origin.BODY),
+    Column("json", Kind.TEXT),
+    Column("error", Kind.TEXT),
+)
+
+
+def metadata_row(value: bytes | None) -> Row | None:
+    """Return the result for one framed metadata record; null for null."""
+    if value is None:
+        return None
+    try:
+        message, version = decode_record(value)
+    except MetadataParseError as error:
+        return {"error": str(error)}
+    name = record_type_name(type(message))
+    fields = to_json(message, version)
+    subject = {column: fields.get(path) for column, path in SUBJECT_FIELDS.get(name, {}).items()}
+    return {"type": name, "version": version, **subject, "json": json_text(fields)}
+
+
+METADATA_RECORD: Final = RecordFunction(
+    name="kvorum_metadata_record",
+    arguments=("value",),
+    columns=COLUMNS,
+    row=metadata_row,
+)

@@ -1,0 +1,71 @@
+"""Results of the functions over records of the coordinators' topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kvorum.internal_topics.coordinator_records import CoordinatorTopic
+from kvorum.internal_topics.errors import DamagedRecordError, InternalTopicError
+from kvorum.metadata.json_text import json_text
+from kvorum.spark.functions.columns import Column, Field, Kind, Row, read_fields
+from kvorum.wire.json_form import Json
+
+# What every such result begins and ends with.
+FIRST_COLUMNS: Final = (
+    Column("type", Kind.TEXT),
+    Column("type_id", Kind.INTEGER),
+    Column("value_version", Kind.INTEGER),
+    Column("is_tombstone", Kind.BOOLEAN),
+)
+LAST_COLUMNS: Final = (
+    Column("key_json", Kind.TEXT),
+    Column("value_json", Kind.TEXT),
+    Column("error", Kind.TEXT),
+)
+
+
+def coordinator_row(
+    topic: CoordinatorTopic,
+    fields: Mapping[str, tuple[Field, ...]],
+    *,
+    key: bytes | None,
+    value: bytes | None,
+) -> Row | None:
+    """Return the result for one record; `fields` are those of each record type.
+
+    The result for no record at all, neither key nor value, is null. Where a part of the record
+    cannot be decoded, the result has `error`, and whatever comes before the damage.
+    """
+    if key is None and value is None:
+        return None
+    row: Row = {"is_tombstone": value is None}
+    record: dict[str, Json] = {}
+    try:
+        _decode_key(topic, key, row, record)
+        if value is not None:
+            _decode_value(topic, value, row, record)
+    except InternalTopicError as error:
+        row["error"] = str(error)
+    if "type" in row:
+        row.update(read_fields(fields[row["type"]], record))
+    return row
+
+
+def _decode_key(
+    topic: CoordinatorTopic, data: bytes | None, row: Row, record: dict[str, Json]
+) -> None:
+    if data is None:
+        raise DamagedRecordError("the record has no key")
+    row["type_id"] = topic.type_id(data)
+    key = topic.decode_key(data)
+    row["type"] = key.type
+    row["key_json"] = json_text(key.fields)
+    record["key"] = key.fields
+
+
+def _decode_value(topic: CoordinatorTopic, data: bytes, row: Row, record: dict[str, Json]) -> None:
+    value = topic.decode_value(row["type_id"], data)
+    row["value_version"] = value.version
+    row["value_json"] = json_text(value.fields)
+    record["value"] = value.fields

@@ -1,0 +1,87 @@
+"""The result of `share_group_state_record`: how far a share group is in a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.internal_topics.coordinator_records import SHARE_GROUP_STATE
+from kvorum.internal_topics.states import DELIVERY_STATES
+from kvorum.spark.functions.columns import Column, Field, Kind, Row, field, structs
+from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
+from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.timestamps import timestamp_us
+
+COLUMNS: Final = (
+    *FIRST_COLUMNS,
+    Column("group_id", Kind.TEXT),
+    Column("topic_id", Kind.TEXT),
+    Column("partition_id", Kind.INTEGER),
+    Column("snapshot_epoch", Kind.INTEGER),
+    Column("state_epoch", Kind.INTEGER),
+    Column("leader_epoch", Kind.INTEGER),
+    Column("start_offset", Kind.LONG),
+    Column("delivery_complete_count", Kind.INTEGER),
+    Column("create_timestamp", Kind.TIMESTAMP),
+    Column("write_timestamp", Kind.TIMESTAMP),
+    Column(
+        "state_batches",
+        Kind.STRUCTS,
+        (
+            Column("first_offset", Kind.LONG),
+            Column("last_offset", Kind.LONG),
+            Column("delivery_state", Kind.TEXT),
+            Column("delivery_count", Kind.INTEGER),
+        ),
+    ),
+    *LAST_COLUMNS,
+)
+
+_UPDATE = (
+    field("group_id", "key.groupId"),
+    field("topic_id", "key.topicId"),
+    field("partition_id", "key.partition"),
+    field("snapshot_epoch", "value.snapshotEpoch"),
+    field("leader_epoch", "value.leaderEpoch"),
+    field("start_offset", "value.startOffset"),
+    field("delivery_complete_count", "value.deliveryCompleteCount"),
+    field(
+        "state_batches",
+        "value.stateBatches",
+        structs(
+            {
+                "first_offset": "firstOffset",
+                "last_offset": "lastOffset",
+                "delivery_state": "deliveryState",
+                "delivery_count": "deliveryCount",
+            },
+            {"delivery_state": DELIVERY_STATES.get},
+        ),
+    ),
+)
+
+FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
+    {
+        "SHARE_SNAPSHOT": (
+            *_UPDATE,
+            field("state_epoch", "value.stateEpoch"),
+            field("create_timestamp", "value.createTimestamp", timestamp_us),
+            field("write_timestamp", "value.writeTimestamp", timestamp_us),
+        ),
+        "SHARE_UPDATE": _UPDATE,
+    }
+)
+
+
+def share_group_state_row(key: bytes | None, value: bytes | None) -> Row | None:
+    """Return the result for one record of ``__share_group_state``."""
+    return coordinator_row(SHARE_GROUP_STATE, FIELDS, key=key, value=value)
+
+
+SHARE_GROUP_STATE_RECORD: Final = RecordFunction(
+    name="kvorum_share_group_state_record",
+    arguments=("key", "value"),
+    columns=COLUMNS,
+    row=share_group_state_row,
+)

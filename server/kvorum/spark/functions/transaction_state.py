@@ -1,0 +1,71 @@
+"""The result of `transaction_state_record`: what is known of a transactional id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.internal_topics.coordinator_records import TRANSACTION_STATE
+from kvorum.internal_topics.states import TRANSACTION_STATES
+from kvorum.spark.functions.columns import Column, Field, Kind, Row, field, structs
+from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
+from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.timestamps import timestamp_us
+
+COLUMNS: Final = (
+    *FIRST_COLUMNS,
+    Column("transactional_id", Kind.TEXT),
+    Column("producer_id", Kind.LONG),
+    Column("previous_producer_id", Kind.LONG),
+    Column("next_producer_id", Kind.LONG),
+    Column("producer_epoch", Kind.INTEGER),
+    Column("next_producer_epoch", Kind.INTEGER),
+    Column("transaction_timeout_ms", Kind.INTEGER),
+    Column("transaction_status", Kind.TEXT),
+    Column(
+        "transaction_partitions",
+        Kind.STRUCTS,
+        (Column("topic_name", Kind.TEXT), Column("partitions", Kind.INTEGERS)),
+    ),
+    Column("last_update_timestamp", Kind.TIMESTAMP),
+    Column("start_timestamp", Kind.TIMESTAMP),
+    Column("client_transaction_version", Kind.INTEGER),
+    *LAST_COLUMNS,
+)
+
+FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
+    {
+        "TRANSACTION_LOG": (
+            field("transactional_id", "key.transactionalId"),
+            field("producer_id", "value.producerId"),
+            field("previous_producer_id", "value.previousProducerId"),
+            field("next_producer_id", "value.nextProducerId"),
+            field("producer_epoch", "value.producerEpoch"),
+            field("next_producer_epoch", "value.nextProducerEpoch"),
+            field("transaction_timeout_ms", "value.transactionTimeoutMs"),
+            field("transaction_status", "value.transactionStatus", TRANSACTION_STATES.get),
+            field(
+                "transaction_partitions",
+                "value.transactionPartitions",
+                structs({"topic_name": "topic", "partitions": "partitionIds"}),
+            ),
+            field("last_update_timestamp", "value.transactionLastUpdateTimestampMs", timestamp_us),
+            field("start_timestamp", "value.transactionStartTimestampMs", timestamp_us),
+            field("client_transaction_version", "value.clientTransactionVersion"),
+        )
+    }
+)
+
+
+def transaction_state_row(key: bytes | None, value: bytes | None) -> Row | None:
+    """Return the result for one record of ``__transaction_state``."""
+    return coordinator_row(TRANSACTION_STATE, FIELDS, key=key, value=value)
+
+
+TRANSACTION_STATE_RECORD: Final = RecordFunction(
+    name="kvorum_transaction_state_record",
+    arguments=("key", "value"),
+    columns=COLUMNS,
+    row=transaction_state_row,
+)

@@ -1,0 +1,19 @@
+"""What happened in a cluster, from its metadata log: `MetadataHistory`.
+
+Pure Python: nothing here needs pyspark, and only `arrow_schemas` needs pyarrow.
+"""
+
+from __future__ import annotations
+
+from kvorum.spark.history.log_record import LogRecord
+from kvorum.spark.history.metadata_history import MetadataHistory
+from kvorum.spark.history.tables import HISTORY_TABLES, STATE_TABLES, HistoryRow, StateRow
+
+__all__ = [
+    "HISTORY_TABLES",
+    "STATE_TABLES",
+    "HistoryRow",
+    "LogRecord",
+    "MetadataHistory",
+    "StateRow",
+]

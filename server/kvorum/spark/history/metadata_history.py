@@ -1,0 +1,181 @@
+"""The fold of one cluster's metadata log into rows of history.
+
+    history = MetadataHistory()
+    for record in records:              # in the order of the log
+        for row in history.add(record):  # rows of what ended or happened at this record
+            ...
+    history.open_rows()                 # what is still going on
+    history.end_state()                 # the cluster as of the last record
+
+The state is one image of `kvorum.metadata`, folded by its own replay, with the begins of the
+intervals that are open: memory depends on the size of the cluster, not on the length of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.replay import ImageEditor, fold_record
+from kvorum.spark.history.cluster_history import ClusterHistory
+from kvorum.spark.history.end_state import end_state
+from kvorum.spark.history.errors import ContradictionError, MissingOffsetsError
+from kvorum.spark.history.intervals import Position, log_end
+from kvorum.spark.history.log_record import LogRecord
+from kvorum.spark.history.quorum_history import QuorumHistory
+from kvorum.spark.history.saved_history import SavedHistory
+from kvorum.spark.history.tables import HistoryRow, StateRow
+from kvorum.spark.history.value_changes import parts_of
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+
+RECORDS_PER_IMAGE: Final = 16_384
+"""The number of records after which the editor's changes become an image. That bounds what the
+editor collects, and is rare enough to cost little for each record."""
+
+_NOTHING_READ: Final = Position(offset=-1, epoch=-1, timestamp_ms=-1)
+
+
+class MetadataHistory:
+    """The history of a cluster up to the record that was added last."""
+
+    def __init__(self) -> None:
+        self._editor = ImageEditor(MetadataImage())
+        self._last = _NOTHING_READ
+        self._cluster = ClusterHistory()
+        self._quorum = QuorumHistory()
+        self._in_transaction: list[LogRecord] = []
+        self._records_until_image = RECORDS_PER_IMAGE
+
+    @classmethod
+    def from_snapshot(
+        cls, records: Iterable[LogRecord], *, end_offset: int, epoch: int
+    ) -> MetadataHistory:
+        """Return the history that begins with the state in a snapshot.
+
+        `end_offset` and `epoch` are those in the snapshot's name. The intervals begin at
+        `end_offset` - 1, the last offset that the snapshot covers, and at the time of that record,
+        which is in the snapshot's header.
+        """
+        history = cls()
+        position = Position(end_offset - 1, epoch, -1, is_snapshot=True)
+        for record in records:
+            if isinstance(record.message, SnapshotHeaderRecord):
+                time = record.message.last_contained_log_timestamp
+                position = position._replace(timestamp_ms=time)
+            # The state of a snapshot has no rows: nothing ended or happened.
+            for _ in history._apply(record, position):
+                pass
+        for _ in history._quorum.enter_epoch(position):
+            pass
+        history._last = position._replace(is_snapshot=False)
+        return history
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> MetadataHistory:
+        """Return the history that `to_bytes` saved; raises `SavedHistoryError` for other bytes."""
+        saved = SavedHistory.decode(data)
+        history = cls()
+        history._editor = ImageEditor(saved.image)
+        history._cluster = ClusterHistory.from_saved(saved.document["cluster"], saved.image)
+        history._quorum = QuorumHistory.from_saved(saved.document["quorum"])
+        history._last = Position(*saved.document["last"])
+        for record in saved.in_transaction:
+            history._fold(record)
+        history._in_transaction = list(saved.in_transaction)
+        return history
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state, from which another process continues with the next record."""
+        document: dict[str, Any] = {
+            "cluster": self._cluster.to_saved(),
+            "quorum": self._quorum.to_saved(),
+            "last": self._last,
+        }
+        return SavedHistory(document, self._image(), tuple(self._in_transaction)).encode()
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the record that must be added next."""
+        return self._last.offset + 1
+
+    def add_all(self, records: Iterable[LogRecord]) -> Iterator[HistoryRow]:
+        """Yield the rows of all `records`, which are in the order of the log."""
+        for record in records:
+            yield from self.add(record)
+
+    def add(self, record: LogRecord) -> Iterator[HistoryRow]:
+        """Yield the rows of what ended or happened at `record`; exhaust it before the next call.
+
+        A record that was added before is skipped. Raises `MissingOffsetsError` where records are
+        missing before this one, and `ContradictionError` for a record that cannot follow; a history
+        that raised must not be used again.
+        """
+        expected = self._last.offset + 1
+        if record.offset < expected:
+            return
+        if record.offset > expected:
+            raise MissingOffsetsError(expected=expected, found=record.offset)
+        position = Position(record.offset, record.epoch, record.timestamp_ms)
+        if record.epoch != self._last.epoch and not isinstance(record.message, LeaderChangeMessage):
+            yield from self._quorum.enter_epoch(position)
+        yield from self._apply(record, position)
+        self._last = position
+        self._records_until_image -= 1
+        if self._records_until_image <= 0 and not self._in_transaction:
+            self._editor.rebase(self._editor.finish())
+            self._records_until_image = RECORDS_PER_IMAGE
+
+    def open_rows(self) -> Iterator[HistoryRow]:
+        """Yield a row for each interval that is open after the last record.
+
+        Leader changes are among them whose cause the next records may still show.
+        """
+        end = log_end(self._last)
+        yield from self._cluster.open_rows(end)
+        yield from self._quorum.open_rows(end)
+
+    def end_state(self) -> Iterator[StateRow]:
+        """Yield the rows of the tables of the state after the last record."""
+        yield from end_state(self._image(), self._quorum.voters)
+
+    def _image(self) -> MetadataImage:
+        """Return the image without the records of an open transaction."""
+        image = self._editor.finish()
+        self._editor.rebase(image)
+        assert isinstance(image, MetadataImage)
+        return image.published
+
+    def _apply(self, record: LogRecord, position: Position) -> Iterable[HistoryRow]:
+        """Return the rows of a record at `position`; a transaction takes effect where it ends."""
+        message, editor = record.message, self._editor
+        if isinstance(message, PartitionChangeRecord) and editor.transaction is None:
+            # Almost every record of a log is one of these, so the way is short.
+            self._fold(record)
+            return self._cluster.partition_changed(
+                message.topic_id, message.partition_id, editor, position
+            )
+        if message.API_KEY is None:
+            return chain(
+                self._cluster.end_run(message), self._quorum.control_record(message, position)
+            )
+        transaction = editor.transaction
+        before = parts_of(editor if transaction is None else transaction.before)
+        self._fold(record)
+        if editor.transaction is not None:
+            self._in_transaction.append(record)
+            return ()
+        # After an abort the state is the one before, so these records show no differences.
+        messages = [*(earlier.message for earlier in self._in_transaction), message]
+        self._in_transaction = []
+        return self._cluster.changed(messages, before, editor, position)
+
+    def _fold(self, record: LogRecord) -> None:
+        try:
+            fold_record(self._editor, record.message, record.offset)
+        except MetadataError as error:
+            raise ContradictionError(offset=record.offset, reason=str(error)) from error

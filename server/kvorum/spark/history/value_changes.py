@@ -1,0 +1,350 @@
+"""Changes of values: configurations, access control entries, quotas, credentials and features.
+
+A subject names one value, or the values of one resource. Its rows are the differences between two
+states of the image, so a record that changes nothing gives no row, and a value that a metadata
+transaction changes twice gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.metadata.acls_image import AclsImage
+from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
+from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
+from kvorum.metadata.features_image import FeaturesImage
+from kvorum.metadata.image_delta import map_delta
+from kvorum.metadata.image_parts import ImageParts
+from kvorum.metadata.replay import ImageEditor
+from kvorum.metadata.scram_image import ScramImage, ScramMechanism
+from kvorum.spark.history.change_rows import (
+    AclChangeRow,
+    Action,
+    ConfigChangeRow,
+    DelegationTokenChangeRow,
+    FeatureChangeRow,
+    ProducerIdsRow,
+    QuotaChangeRow,
+    ScramChangeRow,
+)
+from kvorum.spark.history.intervals import Position
+from kvorum.spark.history.value_columns import entity_columns, is_sensitive
+from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
+from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kvorum.wire.messages.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
+
+ValueChangeRow: TypeAlias = (
+    ConfigChangeRow
+    | AclChangeRow
+    | QuotaChangeRow
+    | ScramChangeRow
+    | FeatureChangeRow
+    | DelegationTokenChangeRow
+    | ProducerIdsRow
+)
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Parts(NamedTuple):
+    """The parts of an image except its topics, at one moment: immutable values."""
+
+    features: FeaturesImage
+    cluster: ClusterImage
+    configs: ConfigsImage
+    client_quotas: ClientQuotasImage
+    next_producer_id: int
+    acls: AclsImage
+    scram: ScramImage
+    delegation_tokens: DelegationTokensImage
+
+
+def parts_of(source: ImageEditor | ImageParts) -> Parts:
+    """Return the parts that `source` has at this moment."""
+    return Parts(
+        source.features,
+        source.cluster,
+        source.configs,
+        source.client_quotas,
+        source.next_producer_id,
+        source.acls,
+        source.scram,
+        source.delegation_tokens,
+    )
+
+
+class Subject(Protocol):
+    """A value, or the values of one resource, that a record changes."""
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[ValueChangeRow]:
+        """Yield the differences between two states of the image."""
+        ...
+
+
+def _differences(
+    before: Mapping[Key, Value], after: Mapping[Key, Value]
+) -> Iterator[tuple[Action, Key, Value | None, Value | None]]:
+    """Yield action, key and the values before and after, by key."""
+    delta = map_delta(before, after)
+    for key, value in delta.added.items():
+        yield Action.ADDED, key, None, value
+    for key, (old, new) in delta.changed.items():
+        yield Action.CHANGED, key, old, new
+    for key, value in delta.removed.items():
+        yield Action.REMOVED, key, value, None
+
+
+def _single(mapping: Mapping[Key, Value], key: Key) -> Mapping[Key, Value]:
+    """Return the part of a mapping that has only `key`."""
+    return {key: mapping[key]} if key in mapping else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSubject:
+    """The dynamic values of a resource."""
+
+    resource: ConfigResource
+    is_topic_deleted: bool = field(default=False, compare=False)
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[ConfigChangeRow]:
+        """Yield a row for each key whose value differs."""
+        kind, name = self.resource
+        differences = _differences(before.configs.of(kind, name), after.configs.of(kind, name))
+        for action, key, old, new in sorted(differences, key=lambda each: each[1]):
+            yield ConfigChangeRow(
+                offset=position.offset,
+                time=position.timestamp_ms,
+                controller_epoch=position.epoch,
+                action=action,
+                resource_type=ResourceType(kind).name,
+                resource_name=name,
+                name=key,
+                old_value=old,
+                new_value=new,
+                is_sensitive=is_sensitive(kind, key),
+                is_topic_deleted=self.is_topic_deleted,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AclSubject:
+    """The access control entry of an id."""
+
+    id: bytes
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[AclChangeRow]:
+        """Yield a row for the entry that is removed, and one for the entry that is added."""
+        old, new = before.acls.entries.get(self.id), after.acls.entries.get(self.id)
+        if old == new:
+            return
+        for action, entry in ((Action.REMOVED, old), (Action.ADDED, new)):
+            if entry is not None:
+                yield AclChangeRow(
+                    offset=position.offset,
+                    time=position.timestamp_ms,
+                    controller_epoch=position.epoch,
+                    action=action,
+                    acl_id=uuid_to_text(self.id),
+                    resource_type=AclResourceType(entry.resource_type).name,
+                    resource_name=entry.resource_name,
+                    pattern_type=PatternType(entry.pattern_type).name,
+                    principal=entry.principal,
+                    host=entry.host,
+                    operation=AclOperation(entry.operation).name,
+                    permission_type=PermissionType(entry.permission_type).name,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSubject:
+    """The quotas of an entity."""
+
+    entity: QuotaEntity
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[QuotaChangeRow]:
+        """Yield a row for each key whose value differs."""
+        none: Mapping[str, float] = {}
+        differences = _differences(
+            before.client_quotas.entities.get(self.entity, none),
+            after.client_quotas.entities.get(self.entity, none),
+        )
+        for action, key, old, new in sorted(differences, key=lambda each: each[1]):
+            yield QuotaChangeRow(
+                offset=position.offset,
+                time=position.timestamp_ms,
+                controller_epoch=position.epoch,
+                action=action,
+                entity=entity_columns(self.entity),
+                key=key,
+                old_value=old,
+                new_value=new,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ScramSubject:
+    """The SCRAM credential of a user for one mechanism."""
+
+    mechanism: int
+    user: str
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[ScramChangeRow]:
+        """Yield a row if the credential differs."""
+        key = (self.mechanism, self.user)
+        differences = _differences(
+            _single(before.scram.credentials, key), _single(after.scram.credentials, key)
+        )
+        for action, _, old, new in differences:
+            credential = new or old
+            if credential is not None:
+                yield ScramChangeRow(
+                    offset=position.offset,
+                    time=position.timestamp_ms,
+                    controller_epoch=position.epoch,
+                    action=action,
+                    user=self.user,
+                    mechanism=_mechanism_name(self.mechanism),
+                    iterations=credential.iterations,
+                )
+
+
+def _mechanism_name(mechanism: int) -> str:
+    """Return the name that Kafka's tools use: SCRAM-SHA-256."""
+    known = mechanism in ScramMechanism.__members__.values()
+    return (ScramMechanism(mechanism) if known else ScramMechanism.UNKNOWN).name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSubject:
+    """The finalized level of a feature."""
+
+    name: str
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[FeatureChangeRow]:
+        """Yield a row if the level differs."""
+        old, new = before.features.level(self.name), after.features.level(self.name)
+        if old != new:
+            yield FeatureChangeRow(
+                offset=position.offset,
+                time=position.timestamp_ms,
+                controller_epoch=position.epoch,
+                feature=self.name,
+                old_level=old,
+                new_level=new,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTokenSubject:
+    """The delegation token of an id."""
+
+    id: str
+
+    def rows(
+        self, before: Parts, after: Parts, position: Position
+    ) -> Iterator[DelegationTokenChangeRow]:
+        """Yield a row if the token differs."""
+        differences = _differences(
+            _single(before.delegation_tokens.tokens, self.id),
+            _single(after.delegation_tokens.tokens, self.id),
+        )
+        for action, _, old, new in differences:
+            token = new or old
+            if token is not None:
+                yield DelegationTokenChangeRow(
+                    offset=position.offset,
+                    time=position.timestamp_ms,
+                    controller_epoch=position.epoch,
+                    action=action,
+                    token_id=self.id,
+                    owner=token.owner,
+                    requester=token.requester,
+                    renewers=token.renewers,
+                    issue_time=token.issue_timestamp_ms,
+                    max_time=token.max_timestamp_ms,
+                    expiration_time=token.expiration_timestamp_ms,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsSubject:
+    """The block of producer ids that a broker is given."""
+
+    broker_id: int
+    broker_epoch: int
+
+    def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[ProducerIdsRow]:
+        """Yield a row if the next producer id differs."""
+        old, new = before.next_producer_id, after.next_producer_id
+        if old != new:
+            yield ProducerIdsRow(
+                offset=position.offset,
+                time=position.timestamp_ms,
+                controller_epoch=position.epoch,
+                broker_id=self.broker_id,
+                broker_epoch=self.broker_epoch,
+                first_producer_id=None if old < 0 else old,
+                next_producer_id=new,
+            )
+
+
+Record = TypeVar("Record", bound=Message)
+SubjectOf: TypeAlias = Callable[[Message], Subject]
+
+
+def _typed(
+    message_class: type[Record], subject: Callable[[Record], Subject]
+) -> tuple[type[Message], SubjectOf]:
+    """Return the entry of `_SUBJECTS` that hands messages of `message_class` to `subject`."""
+
+    def checked(message: Message) -> Subject:
+        assert isinstance(message, message_class)
+        return subject(message)
+
+    return message_class, checked
+
+
+def _quota_subject(record: ClientQuotaRecord) -> QuotaSubject:
+    parts = {part.entity_type: part.entity_name for part in record.entity}
+    return QuotaSubject(tuple(sorted(parts.items())))
+
+
+_SUBJECTS: Final[Mapping[type[Message], SubjectOf]] = MappingProxyType(
+    dict(
+        [
+            _typed(ConfigRecord, lambda r: ConfigSubject((r.resource_type, r.resource_name))),
+            _typed(AccessControlEntryRecord, lambda r: AclSubject(r.id)),
+            _typed(RemoveAccessControlEntryRecord, lambda r: AclSubject(r.id)),
+            _typed(ClientQuotaRecord, _quota_subject),
+            _typed(UserScramCredentialRecord, lambda r: ScramSubject(r.mechanism, r.name)),
+            _typed(RemoveUserScramCredentialRecord, lambda r: ScramSubject(r.mechanism, r.name)),
+            _typed(FeatureLevelRecord, lambda r: FeatureSubject(r.name)),
+            _typed(DelegationTokenRecord, lambda r: DelegationTokenSubject(r.token_id)),
+            _typed(RemoveDelegationTokenRecord, lambda r: DelegationTokenSubject(r.token_id)),
+            _typed(ProducerIdsRecord, lambda r: ProducerIdsSubject(r.broker_id, r.broker_epoch)),
+        ]
+    )
+)
+
+
+def subject_of(message: Message) -> Subject | None:
+    """Return the subject of a record, None for a record of topics, partitions or nodes."""
+    found = _SUBJECTS.get(type(message))
+    return None if found is None else found(message)

@@ -1,0 +1,60 @@
+"""The columns of the table of records, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.errors import OptionError
+
+HEADERS: Final[Any] = pa.list_(
+    pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+)
+DAMAGE: Final = "damage"
+
+ARROW_TYPES: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "path": pa.string(),
+        "cluster_id": pa.string(),
+        "node_id": pa.int32(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+        "timestamp": TIMESTAMP,
+        "timestamp_type": pa.string(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "headers": HEADERS,
+        "compression": pa.string(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "sequence": pa.int32(),
+        "transaction": pa.string(),
+        "control_type": pa.string(),
+        DAMAGE: pa.string(),
+    }
+)
+"""Every column, in order. They are described in docs/spark.md."""
+
+
+def columns_named(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns; `OptionError` for an unknown or repeated name, or for none."""
+    found = tuple(names)
+    for name in found:
+        if name not in ARROW_TYPES:
+            raise OptionError(f"no column {name!r}: there are {', '.join(ARROW_TYPES)}")
+        if found.count(name) > 1:
+            raise OptionError(f"column {name!r} is named twice")
+    if not found:
+        raise OptionError("no columns are named")
+    return found
+
+
+def types_of(columns: Iterable[str]) -> dict[str, Any]:
+    """Return the types of columns by name, in their order."""
+    return {name: ARROW_TYPES[name] for name in columns}

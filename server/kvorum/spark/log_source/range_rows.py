@@ -1,0 +1,131 @@
+"""Arrow batches of the records of a range of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from kvorum.spark.arrow_types import arrow_schema
+from kvorum.spark.columnar.record_places import place_records
+from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.modes import Mode, admit
+from kvorum.spark.files.range_reader import read_range
+from kvorum.spark.files.ranges import FileRange
+from kvorum.spark.log_source.columns import DAMAGE, types_of
+from kvorum.spark.log_source.record_columns import RecordColumns, file_facts
+from kvorum.spark.log_source.transactions import TransactionOutcomes
+from kvorum.wire.errors import CorruptBatchError, WireError
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import COMPRESSION_MASK
+
+RUN_RECORDS_MAX: Final = 16_384
+"""A run of batches, which becomes one Arrow batch, ends once it has more records than this."""
+RUN_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The same for bytes; packed ones count `PACKED_FACTOR` times."""
+PACKED_FACTOR: Final = 8
+
+
+class Reading(NamedTuple):
+    """What is read of a range, and how; `columns` are names of `ARROW_TYPES`.
+
+    Compaction leaves gaps between offsets. In a log that `has_gaps` they are no damage.
+    """
+
+    columns: Sequence[str]
+    mode: Mode
+    has_gaps: bool = True
+    file_system_options: Mapping[str, Any] = MappingProxyType({})
+
+
+def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a range; in the permissive mode a damage is a row of its own.
+
+    Raises `DamagedFileError` by mode, and OSError where transactions cannot be followed.
+    """
+    options = reading.file_system_options
+    maker = _RowMaker(unit, reading.columns, TransactionOutcomes(unit, options))
+    items = read_range(unit, has_gaps=reading.has_gaps, file_system_options=options)
+    for piece in admit(maker.pieces(items), reading.mode):
+        yield maker.damage_row(piece) if isinstance(piece, Damage) else piece
+
+
+class _RowMaker:
+    """The way from batches to Arrow batches, for one range."""
+
+    def __init__(
+        self, unit: FileRange, columns: Sequence[str], outcomes: TransactionOutcomes
+    ) -> None:
+        self._file = unit.file
+        self._columns = columns
+        self._schema = arrow_schema(types_of(columns))
+        self._outcomes = outcomes
+
+    def pieces(self, items: Iterator[RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield the rows of batches, and the damage between them."""
+        for part in _runs(items):
+            if isinstance(part, Damage):
+                yield part
+            else:
+                yield from self._rows_or_damage(part)
+
+    def damage_row(self, damage: Damage) -> pa.RecordBatch:
+        """Return one row that stands for damage."""
+        row = {**file_facts(self._file), "offset": damage.first_offset, DAMAGE: damage.text}
+        return pa.RecordBatch.from_pylist([row], schema=self._schema)
+
+    def _rows_or_damage(self, run: list[RecordBatch]) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield the rows of a run, or of each batch that can be read, and damage for the others."""
+        try:
+            rows = self._rows(run)
+        except WireError as error:
+            if len(run) > 1:
+                for batch in run:
+                    yield from self._rows_or_damage([batch])
+                return
+            yield self._damage(run[0], str(error))
+        else:
+            yield rows
+
+    def _rows(self, run: list[RecordBatch]) -> pa.RecordBatch:
+        places = place_records(run)
+        if places is None:
+            raise _misfit(run)
+        found = RecordColumns(self._file, run, places, self._outcomes)
+        columns = {name: found.column(name) for name in self._columns}
+        return pa.RecordBatch.from_pydict(columns, schema=self._schema)
+
+    def _damage(self, batch: RecordBatch, reason: str) -> Damage:
+        first, last = batch.base_offset, batch.last_offset
+        return Damage(DamageKind.DAMAGED, self._file.path, batch.position, first, last, reason)
+
+
+def _runs(items: Iterator[RecordBatch | Damage]) -> Iterator[list[RecordBatch] | Damage]:
+    """Yield runs of batches, and the damage between them."""
+    run: list[RecordBatch] = []
+    records = size = 0
+    for item in items:
+        if run and (isinstance(item, Damage) or records > RUN_RECORDS_MAX or size > RUN_BYTES_MAX):
+            yield run
+            run, records, size = [], 0, 0
+        if isinstance(item, Damage):
+            yield item
+            continue
+        run.append(item)
+        records += item.record_count
+        size += item.size * (PACKED_FACTOR if item.attributes & COMPRESSION_MASK else 1)
+    if run:
+        yield run
+
+
+def _misfit(run: list[RecordBatch]) -> WireError:
+    """Return the error of batches whose records do not fit: the codec's, which says where."""
+    try:
+        for batch in run:
+            for _ in batch.records():
+                pass
+    except WireError as error:
+        return error
+    return CorruptBatchError("record", "does not fit into its batch", offset=run[0].position)

@@ -1,0 +1,179 @@
+"""The columns of a run of batches whose records have been found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kvorum.spark.columnar.arrow_values import Array, masked, taken, timestamps
+from kvorum.spark.columnar.field_places import ABSENT, Places
+from kvorum.spark.columnar.record_places import RecordPlaces
+from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE
+from kvorum.spark.log_source.transactions import TransactionOutcomes
+from kvorum.wire.errors import WireError
+from kvorum.wire.records import RecordBatch, decode_control_record
+from kvorum.wire.records.batch import INT32_MAX, NO_PRODUCER, NO_SEQUENCE
+from kvorum.wire.records.record import Record, read_headers
+
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+UNKNOWN_CONTROL: Final = "UNKNOWN"
+
+
+def file_facts(file: LogFile) -> dict[str, Any]:
+    """Return the columns that are the same for all records of a file."""
+    return {
+        "path": file.path,
+        "cluster_id": file.cluster_id,
+        "node_id": file.node_id,
+        "topic": file.topic,
+        "partition": file.partition,
+    }
+
+
+class RecordColumns:
+    """Columns by name, each made when it is asked for."""
+
+    def __init__(
+        self,
+        file: LogFile,
+        batches: Sequence[RecordBatch],
+        places: RecordPlaces,
+        outcomes: TransactionOutcomes,
+    ) -> None:
+        self._facts = file_facts(file)
+        self._batches = batches
+        self._places = places
+        self._outcomes = outcomes
+
+    def column(self, name: str) -> Array:
+        """Return one value for each record."""
+        if name in self._facts:
+            everywhere = np.zeros_like(self._places.offsets)
+            return taken([self._facts[name]], ARROW_TYPES[name], everywhere)
+        if name in _OF_BATCHES:
+            values = [_OF_BATCHES[name](batch) for batch in self._batches]
+            return self._each(values, ARROW_TYPES[name])
+        return _OF_RECORDS[name](self).cast(ARROW_TYPES[name])
+
+    def _each(self, values: Sequence[Any], kind: Any) -> Array:
+        """Return the value of each record's batch."""
+        return taken(values, kind, self._places.batches)
+
+    def offsets(self) -> Array:
+        """Return the offsets."""
+        return pa.array(self._places.offsets)
+
+    def timestamps(self) -> Array:
+        """Return the times; null for "no timestamp", and for one that Spark cannot hold."""
+        return timestamps(self._places.timestamps)
+
+    def keys(self) -> Array:
+        """Return the keys."""
+        return _binary(self._places, self._places.keys)
+
+    def values(self) -> Array:
+        """Return the values; null for a tombstone."""
+        return _binary(self._places, self._places.values)
+
+    def headers(self) -> Array:
+        """Return the headers of each record, in their order; a key may come more than once."""
+        places = self._places
+        data, starts = places.content, places.header_starts
+        has_some = places.data.take(starts, mode="clip") != 0
+        found: list[list[dict[str, Any]]] = [[] for _ in starts]
+        for index in np.flatnonzero(has_some):
+            headers, _ = read_headers(data, int(starts[index]), int(places.ends[index]))
+            found[index] = [{"key": key, "value": value} for key, value in headers]
+        return taken(found, ARROW_TYPES["headers"], np.arange(len(found)))
+
+    def sequences(self) -> Array:
+        """Return the producer's numbers of the records, which wrap at 2³¹; null without one."""
+        bases = np.array([batch.base_sequence for batch in self._batches], np.int64)
+        firsts = np.array([batch.base_offset for batch in self._batches], np.int64)
+        of = self._places.batches
+        numbers = bases[of] + self._places.offsets - firsts[of]
+        numbers = np.where(numbers > INT32_MAX, numbers - INT32_MAX - 1, numbers)
+        return masked(numbers, bases[of] == NO_SEQUENCE)
+
+    def transactions(self) -> Array:
+        """Return how the transactions ended; null for records of none."""
+        states = [
+            self._outcomes.state_of(batch) if batch.is_transactional else None
+            for batch in self._batches
+        ]
+        return self._each([state and state.value for state in states], pa.string())
+
+    def control_types(self) -> Array:
+        """Return the types of control records; null for all other records."""
+        places = self._places
+        found: list[str | None] = [None] * len(places.offsets)
+        is_control = np.array([batch.is_control for batch in self._batches])
+        for index in np.flatnonzero(is_control[places.batches]):
+            found[index] = _control_type(places, int(index))
+        return pa.array(found, pa.string())
+
+    def damage(self) -> Array:
+        """Return null for each record."""
+        return pa.nulls(len(self._places.offsets))
+
+
+_OF_BATCHES: Final[Mapping[str, Callable[[RecordBatch], Any]]] = MappingProxyType(
+    {
+        "leader_epoch": lambda batch: batch.partition_leader_epoch,
+        "timestamp_type": lambda batch: (
+            LOG_APPEND_TIME if batch.is_log_append_time else CREATE_TIME
+        ),
+        "compression": lambda batch: batch.compression.name.lower(),
+        "producer_id": lambda batch: _known(batch.producer_id),
+        "producer_epoch": lambda batch: _known(batch.producer_epoch),
+    }
+)
+_OF_RECORDS: Final[Mapping[str, Callable[[RecordColumns], Array]]] = MappingProxyType(
+    {
+        "offset": RecordColumns.offsets,
+        "timestamp": RecordColumns.timestamps,
+        "key": RecordColumns.keys,
+        "value": RecordColumns.values,
+        "headers": RecordColumns.headers,
+        "sequence": RecordColumns.sequences,
+        "transaction": RecordColumns.transactions,
+        "control_type": RecordColumns.control_types,
+        DAMAGE: RecordColumns.damage,
+    }
+)
+
+
+def _known(number: int) -> int | None:
+    return None if number == NO_PRODUCER else number
+
+
+def _binary(places: RecordPlaces, parts: Places) -> Array:
+    return pa.array(
+        [
+            _part(places, start, count)
+            for start, count in zip(parts.starts.tolist(), parts.counts.tolist(), strict=True)
+        ],
+        pa.binary(),
+    )
+
+
+def _part(places: RecordPlaces, start: int, count: int) -> bytes | None:
+    return None if count == ABSENT else places.content[start : start + count]
+
+
+def _control_type(places: RecordPlaces, index: int) -> str:
+    key, value = (
+        _part(places, int(of.starts[index]), int(of.counts[index]))
+        for of in (places.keys, places.values)
+    )
+    record = Record(int(places.offsets[index]), int(places.timestamps[index]), key, value, ())
+    try:
+        return decode_control_record(record).type.name
+    except WireError:
+        return UNKNOWN_CONTROL

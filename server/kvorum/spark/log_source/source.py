@@ -1,0 +1,68 @@
+"""The data source ``kvorum-log`` as Spark calls it: schema, reader, units of work.
+
+    from kvorum.spark import KvorumLogSource
+
+    spark.dataSource.register(KvorumLogSource)
+    records = spark.read.format("kvorum-log").option("path", "/var/kafka/orders-0").load()
+
+There is one row per record, control records included. docs/spark.md lists options and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kvorum.spark.arrow_types import spark_schema
+from kvorum.spark.log_source.columns import types_of
+from kvorum.spark.log_source.options import SourceOptions, chosen_columns, parse_options
+from kvorum.spark.log_source.range_rows import Reading, range_rows
+from kvorum.spark.log_source.segments import planned_segments
+from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+
+
+class KvorumLogReader(DataSourceReader):
+    """A reader of the ranges of all segments that the options name."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one partition per range of a segment."""
+        return [RangePartition(unit) for unit in planned_segments(self._options)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a range as Arrow batches; none where Spark has no range."""
+        unit = unit_of(partition)
+        if unit is None:
+            return
+        files = self._options.files
+        reading = Reading(
+            columns=self._columns,
+            mode=files.mode,
+            has_gaps=self._options.has_gaps,
+            file_system_options=files.search.file_system_options,
+        )
+        yield from range_rows(unit, reading)
+
+
+class KvorumLogSource(DataSource):
+    """The data source; register it with `spark.dataSource.register`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `spark.read.format`."""
+        return "kvorum-log"
+
+    def schema(self) -> str:
+        """Return the columns that the options ask for."""
+        return spark_schema(types_of(parse_options(self.options).columns))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the columns of `schema`, for the given options."""
+        options = parse_options(self.options)
+        return KvorumLogReader(options, chosen_columns(options, named_types(schema)))

@@ -1,0 +1,163 @@
+"""How the transactions of a log's producers ended, by the markers in the log.
+
+A marker is a control batch of the producer that comes behind the transaction's records, maybe far
+behind them, in a later segment. So the headers behind a range are looked through until every
+transaction that the range has records of has ended; only one that never ended is looked for up to
+the end of the log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kvorum.spark.files.batch_places import Bounds, header_at, header_problem, next_sound_batch
+from kvorum.spark.files.file_systems import files_at
+from kvorum.spark.files.file_window import FileWindow
+from kvorum.spark.files.find import classify
+from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.files.ranges import FileRange
+from kvorum.storage.control_batch import first_control_record
+from kvorum.wire.records import ControlRecordType, RecordBatch
+from kvorum.wire.records.batch import TRANSACTIONAL
+
+NEVER: Final = 1 << 63
+"""Behind every offset."""
+
+
+class TransactionState(Enum):
+    """How a transaction ended; the value is that of the `transaction` column."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+_ENDS: Final[Mapping[int, TransactionState]] = MappingProxyType(
+    {
+        ControlRecordType.COMMIT: TransactionState.COMMITTED,
+        ControlRecordType.ABORT: TransactionState.ABORTED,
+    }
+)
+
+
+class _Marker(NamedTuple):
+    offset: int
+    state: TransactionState
+
+
+class _Seen(NamedTuple):
+    """A transactional batch: the marker that ends a transaction, or records of one (None)."""
+
+    offset: int
+    producer_id: int
+    state: TransactionState | None
+
+
+class TransactionOutcomes:
+    """The states of the transactions that a range has records of.
+
+    Nothing is read until the first batch of a transaction is asked for. Reading raises OSError.
+    """
+
+    def __init__(self, unit: FileRange, file_system_options: Mapping[str, Any]) -> None:
+        self._unit = unit
+        self._files = files_at(unit.file.path, file_system_options)
+        self._markers: dict[int, list[_Marker]] | None = None
+        self._damaged: list[int] = []
+
+    def state_of(self, batch: RecordBatch) -> TransactionState | None:
+        """Return how the transaction of a batch ended.
+
+        None where that is not known, because a place between it and the next marker is damaged.
+        """
+        if self._markers is None:
+            self._markers = self._read_markers()
+        offset = batch.base_offset
+        markers = self._markers.get(batch.producer_id, [])
+        index = bisect_left(markers, offset, key=lambda marker: marker.offset)
+        end = markers[index] if index < len(markers) else _Marker(NEVER, TransactionState.OPEN)
+        damaged = bisect_left(self._damaged, offset)
+        if damaged < len(self._damaged) and self._damaged[damaged] <= end.offset:
+            return None
+        return end.state
+
+    def _read_markers(self) -> dict[int, list[_Marker]]:
+        """Return the markers by producer, up to where no transaction of the range is open."""
+        unit = self._unit
+        found: dict[int, list[_Marker]] = {}
+        open_ones: set[int] = set()
+        for seen in self._in_file(unit.file, unit.start.position, unit.end):
+            if seen.state is None:
+                open_ones.add(seen.producer_id)
+            else:
+                found.setdefault(seen.producer_id, []).append(_Marker(seen.offset, seen.state))
+                open_ones.discard(seen.producer_id)
+        if not open_ones:
+            return found
+        for seen in self._behind():
+            if seen.state is not None:
+                found.setdefault(seen.producer_id, []).append(_Marker(seen.offset, seen.state))
+                open_ones.discard(seen.producer_id)
+                if not open_ones:
+                    break
+        return found
+
+    def _behind(self) -> Iterator[_Seen]:
+        """Yield the transactional batches behind the range, in later segments too."""
+        yield from self._in_file(self._unit.file, self._unit.end)
+        for file in self._files_behind():
+            yield from self._in_file(file, 0)
+
+    def _files_behind(self) -> Iterator[LogFile]:
+        """Yield the segments of the same log behind the range's file, listed anew."""
+        own = self._unit.file
+        if own.offset is None:
+            return
+        listed = self._files.list_below(own.directory)
+        found = [file for path, size in listed.items() if (file := classify(path, size))]
+        yield from sorted(
+            (
+                file
+                for file in found
+                if file.kind is FileKind.SEGMENT
+                and file.directory == own.directory
+                and (file.offset or 0) > own.offset
+            ),
+            key=lambda file: file.order,
+        )
+
+    def _in_file(self, file: LogFile, position: int, end: int | None = None) -> Iterator[_Seen]:
+        """Yield the transactional batches of a file from `position` up to `end`, or its end."""
+        opened = self._files.open(file.path)
+        try:
+            yield from self._in_window(FileWindow(opened, end=end or opened.size), position)
+        finally:
+            opened.close()
+
+    def _in_window(self, window: FileWindow, position: int) -> Iterator[_Seen]:
+        last_offset = self._unit.start.offset
+        while position < window.end:
+            header = header_at(window, position)
+            if header is None or header_problem(header) or position + header.size > window.end:
+                self._damaged.append(last_offset)
+                bounds = Bounds(max(last_offset, 0))
+                behind = next_sound_batch(
+                    window, position, header=None, bounds=bounds, end=window.end
+                )
+                if behind is None:
+                    return
+                position = behind
+                continue
+            last_offset = header.last_offset
+            if header.attributes & TRANSACTIONAL:
+                state = None
+                if header.is_control:
+                    control = first_control_record(window.at(position, header.size), header)
+                    state = None if control is None else _ENDS.get(control[0])
+                if state is not None or not header.is_control:
+                    yield _Seen(header.base_offset, header.producer_id, state)
+            position += header.size

@@ -1,0 +1,111 @@
+"""The columns of the table: names, types, and what they are filled from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.columnar.body_columns import BodyColumn
+from kvorum.spark.errors import OptionError
+from kvorum.spark.metadata_source.record_types import NUMBERS, message_classes
+from kvorum.spark.metadata_source.struct_types import struct_type
+from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
+
+DAMAGE: Final = "damage"
+JSON: Final = "json"
+
+
+class Origin(Enum):
+    """Where the values of a column come from; the later, the more work."""
+
+    FILE = "file"
+    DAMAGE = "damage"
+    BATCH = "batch"
+    FRAME = "frame"
+    BODY = "body"
+    MESSAGE = "message"
+
+
+class Column(NamedTuple):
+    """A column of the table."""
+
+    name: str
+    type: pa.DataType
+    origin: Origin
+
+    @property
+    def body(self) -> BodyColumn:
+        """The column as the reader of record bodies takes it."""
+        fields = {
+            NUMBERS[name]: fields[self.name]
+            for name, fields in SUBJECT_FIELDS.items()
+            if name in NUMBERS and self.name in fields
+        }
+        return BodyColumn(self.name, self.type, fields)
+
+
+TEXT: Final = pa.string()
+INT: Final = pa.int32()
+INTS: Final = pa.list_(pa.int32())
+
+DEFAULT_COLUMNS: Final = (
+    Column("path", TEXT, Origin.FILE),
+    Column("cluster_id", TEXT, Origin.FILE),
+    Column("node_id", INT, Origin.FILE),
+    Column("file_kind", TEXT, Origin.FILE),
+    Column("offset", pa.int64(), Origin.BATCH),
+    Column("epoch", INT, Origin.BATCH),
+    Column("timestamp", TIMESTAMP, Origin.FRAME),
+    Column("record_kind", TEXT, Origin.BATCH),
+    Column("type", TEXT, Origin.FRAME),
+    Column("version", INT, Origin.FRAME),
+    Column("topic_name", TEXT, Origin.BODY),
+    Column("topic_id", TEXT, Origin.BODY),
+    Column("partition_id", INT, Origin.BODY),
+    Column("broker_id", INT, Origin.BODY),
+    Column("resource_type", INT, Origin.BODY),
+    Column("resource_name", TEXT, Origin.BODY),
+    Column("name", TEXT, Origin.BODY),
+    Column("leader", INT, Origin.BODY),
+    Column("isr", INTS, Origin.BODY),
+    Column("replicas", INTS, Origin.BODY),
+    Column("leader_epoch", INT, Origin.BODY),
+    Column("partition_epoch", INT, Origin.BODY),
+    Column(DAMAGE, TEXT, Origin.DAMAGE),
+)
+JSON_COLUMN: Final = Column(JSON, TEXT, Origin.MESSAGE)
+STRUCT_COLUMNS: Final = tuple(
+    Column(name.lower(), struct_type(kind), Origin.MESSAGE)
+    for name, kind in message_classes().items()
+)
+COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {column.name: column for column in (*DEFAULT_COLUMNS, JSON_COLUMN, *STRUCT_COLUMNS)}
+)
+
+
+def columns_named(names: Iterable[str]) -> tuple[Column, ...]:
+    """Return the columns; `OptionError` for an unknown or repeated name, or for none."""
+    found: dict[str, Column] = {}
+    for name in names:
+        if name not in COLUMNS:
+            known = ", ".join(column.name for column in (*DEFAULT_COLUMNS, JSON_COLUMN))
+            raise OptionError(
+                f"no column {name!r}: there are {known}, and one struct for each type of record, "
+                "such as partition_record"
+            )
+        if name in found:
+            raise OptionError(f"column {name!r} is named twice")
+        found[name] = COLUMNS[name]
+    if not found:
+        raise OptionError("no columns are named")
+    return tuple(found.values())
+
+
+def types_of(columns: Iterable[Column]) -> dict[str, Any]:
+    """Return the types of columns by name, in their order."""
+    return {column.name: column.type for column in columns}

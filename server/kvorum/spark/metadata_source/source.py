@@ -1,0 +1,129 @@
+"""The data source ``kvorum-metadata`` as Spark calls it: schema, reader, units of work.
+
+    from kvorum.spark import KvorumMetadataSource
+
+    spark.dataSource.register(KvorumMetadataSource)
+    records = spark.read.format("kvorum-metadata").option("path", "s3://logs/").load()
+
+There is one row per record, control records included. docs/spark.md lists options and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from kvorum.spark.arrow_types import spark_schema
+from kvorum.spark.files.find import find_files
+from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.metadata_source.columns import Column, types_of
+from kvorum.spark.metadata_source.filters import (
+    NO_FILTER,
+    Condition,
+    RowFilter,
+    bounded,
+    one_of,
+    row_filter,
+)
+from kvorum.spark.metadata_source.options import SourceOptions, chosen_columns, parse_options
+from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+
+
+class KvorumMetadataReader(DataSourceReader):
+    """A reader of the ranges of all files that the options name."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._filter: RowFilter = NO_FILTER
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one partition per range that may hold rows."""
+        options = self._options.files
+        ranges = plan_ranges(
+            find_files(options.paths, options.search),
+            range_bytes=options.range_bytes,
+            file_system_options=options.search.file_system_options,
+        )
+        return [RangePartition(unit) for unit in ranges if self._filter.admits_range(unit)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a range as Arrow batches; none where Spark has no range."""
+        unit = unit_of(partition)
+        if unit is None:
+            return
+        files = self._options.files
+        options = files.search.file_system_options
+        query = Query(self._columns, self._filter, files.mode, options)
+        yield from arrow_batches(unit, query)
+
+
+class PushingReader(KvorumMetadataReader):
+    """The reader that takes a query's filters, to skip what they leave out."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Remember the filters that can be used; return all, because Spark applies each again."""
+        self._filter = row_filter(
+            (column, condition)
+            for each in filters
+            for column in _columns_of(each)
+            if (condition := condition_of(column, each)) is not None
+        )
+        return filters
+
+
+def _columns_of(given: Filter) -> Iterator[str]:
+    """Yield the column of a filter on a column of the table, which is not inside a struct."""
+    attribute: tuple[str, ...] = getattr(given, "attribute", ())
+    if len(attribute) == 1:
+        yield attribute[0]
+
+
+def condition_of(column: str, given: Filter) -> Condition | None:
+    """Return what a filter asks of its column; None for a filter that cannot be used."""
+    match given:
+        case EqualTo() | EqualNullSafe():
+            return None if given.value is None else one_of(column, [given.value])
+        case In():
+            return one_of(column, given.value)
+        case GreaterThan() | GreaterThanOrEqual():
+            return bounded(column, low=given.value)
+        case LessThan() | LessThanOrEqual():
+            return bounded(column, high=given.value)
+        case _:
+            return None
+
+
+class KvorumMetadataSource(DataSource):
+    """The data source; register it with `spark.dataSource.register`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `spark.read.format`."""
+        return "kvorum-metadata"
+
+    def schema(self) -> str:
+        """Return the columns that the options ask for."""
+        return spark_schema(types_of(parse_options(self.options).columns))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the columns of `schema`, for the given options."""
+        options = parse_options(self.options)
+        kind = PushingReader if options.is_pushing_filters else KvorumMetadataReader
+        return kind(options, chosen_columns(options, named_types(schema)))

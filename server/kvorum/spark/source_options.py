@@ -1,0 +1,139 @@
+"""The options that the sources of files have in common, checked: one clear line for each wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, cast
+
+from kvorum.spark.errors import OptionError
+from kvorum.spark.files.find import Search
+from kvorum.spark.files.modes import Mode, parse_mode
+from kvorum.spark.files.node_identity import Identity
+from kvorum.spark.files.ranges import MAX_PARTITION_BYTES
+
+FILE_SYSTEM_PREFIX: Final = "fs."
+FILE_OPTIONS: Final = (
+    *("path", "paths", "columns", "mode", "maxPartitionBytes"),
+    *("cluster.id", "node.id"),
+)
+"""The options of every source of files, besides those of the file system."""
+_BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
+
+
+class FileOptions(NamedTuple):
+    """Which files are read, and how."""
+
+    paths: tuple[str, ...]
+    mode: Mode
+    range_bytes: int
+    search: Search
+
+
+def given_options(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+    """Return the options by their names in lower case: names count in any case, as in Spark.
+
+    Raises `OptionError` for a name that is not among `known`.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    listed = tuple(known)
+    names = {name.lower() for name in listed}
+    for name in given:
+        if name not in names and not name.startswith(FILE_SYSTEM_PREFIX):
+            raise OptionError(
+                f"no option {name!r}: there are {', '.join(listed)}, and {FILE_SYSTEM_PREFIX}* "
+                "for the file system"
+            )
+    return given
+
+
+def file_options(options: Mapping[str, str], search: Search) -> FileOptions:
+    """Return which files are read, and how; `OptionError` for a value that is none.
+
+    `search` is what is searched for, without what the options add to it.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    file_system = {
+        name.removeprefix(FILE_SYSTEM_PREFIX): _json_or_text(value)
+        for name, value in options.items()
+        if name.lower().startswith(FILE_SYSTEM_PREFIX)
+    }
+    identity = Identity(given.get("cluster.id"), _node_id(given))
+    return FileOptions(
+        paths=_paths(given),
+        mode=parse_mode(given.get("mode", Mode.FAILFAST.value)),
+        range_bytes=_range_bytes(given),
+        search=search._replace(default_identity=identity, file_system_options=file_system),
+    )
+
+
+def column_names(given: Mapping[str, str]) -> list[str] | None:
+    """Return the names in the option `columns`; None without it."""
+    if "columns" not in given:
+        return None
+    return [name.strip() for name in given["columns"].split(",") if name.strip()]
+
+
+def boolean(given: Mapping[str, str], name: str) -> bool:
+    """Return an option that is true or false, and false without it."""
+    text = given.get(name.lower(), "false")
+    value = _BOOLEANS.get(text.strip().lower())
+    if value is None:
+        raise OptionError(f"option {name!r} is {text!r}: it is true or false")
+    return value
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    paths = [path for path in (given.get("path"),) if path]
+    listed = given.get("paths", "").strip()
+    if listed.startswith("["):
+        paths += _json_texts(listed)
+    else:
+        paths += [path.strip() for path in listed.split(",") if path.strip()]
+    if not paths:
+        raise OptionError(
+            "option 'path' is missing: name a file or a directory of a log, or several "
+            "in option 'paths'"
+        )
+    return tuple(dict.fromkeys(paths))
+
+
+def _json_texts(listed: str) -> list[str]:
+    try:
+        found = json.loads(listed)
+    except ValueError as error:
+        raise OptionError(f"option 'paths' is no JSON list: {error}") from None
+    values = cast("list[object]", found)
+    if not all(isinstance(value, str) and value for value in values):
+        raise OptionError("option 'paths' is a list with something else than paths in it")
+    return [str(value) for value in values]
+
+
+def _node_id(given: Mapping[str, str]) -> int | None:
+    text = given.get("node.id")
+    return None if text is None else _number("node.id", text, lowest=0)
+
+
+def _range_bytes(given: Mapping[str, str]) -> int:
+    text = given.get("maxpartitionbytes")
+    if text is None:
+        return MAX_PARTITION_BYTES
+    return _number("maxPartitionBytes", text, lowest=1)
+
+
+def _number(name: str, text: str, *, lowest: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise OptionError(f"option {name!r} is {text!r}: it is a number") from None
+    if number < lowest:
+        raise OptionError(f"option {name!r} is {number}: it is {lowest} at least")
+    return number
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

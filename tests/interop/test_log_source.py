@@ -1,0 +1,227 @@
+"""The rows of a running real broker's segments are the records that its consumers receive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+
+from kvorum.spark.log_source.options import parse_options
+from kvorum.spark.log_source.range_rows import Reading, range_rows
+from kvorum.spark.log_source.segments import planned_segments
+
+pytestmark = pytest.mark.interop
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TRANSACTIONS = "payments"
+PARTITIONS = 2
+RECORDS = 400
+WAIT_S = 60.0
+ONE_REPLICA = {
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+class Received(NamedTuple):
+    """A record as a consumer has it; the time is in milliseconds."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def test_rows_of_a_running_broker_are_what_consumers_receive(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path, overrides=ONE_REPLICA) as broker:
+        servers = broker.bootstrap_servers
+        create_topics(servers)
+        for codec in CODECS:
+            send_packed(servers, codec)
+        unfinished = send_transactions(servers)
+        rows = list(rows_below(broker.files.data))
+        topics = [*CODECS, TRANSACTIONS]
+        everything = receive(servers, topics, "read_uncommitted")
+        committed = receive(servers, topics, "read_committed")
+        unfinished.abort_transaction(WAIT_S)
+    plain = [row for row in rows if row["control_type"] is None]
+    assert by_place(map(as_received, plain)) == by_place(everything)
+    assert {row["compression"] for row in rows} == set(CODECS)
+    states = [row["transaction"] for row in plain if row["topic"] == TRANSACTIONS]
+    assert {*states} == {"committed", "aborted", "open", None}
+    assert by_place(map(as_received, visible(plain))) == by_place(committed)
+    assert len(everything) > len(committed) > len(CODECS) * RECORDS
+
+
+def create_topics(servers: str) -> None:
+    names = [NewTopic(name, 1, 1) for name in CODECS]
+    # The stub of create_topics leaves out type parameters.
+    admin: Any = AdminClient({"bootstrap.servers": servers})
+    wanted = [*names, NewTopic(TRANSACTIONS, PARTITIONS, 1)]
+    made: dict[str, Future[None]] = admin.create_topics(wanted)
+    for future in made.values():
+        future.result(WAIT_S)
+
+
+def send_packed(servers: str, codec: str) -> None:
+    """Send records with and without key, value and headers, in batches of a few."""
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "compression.type": codec,
+            "enable.idempotence": codec in {"gzip", "zstd"},
+            "batch.num.messages": 37,
+        }
+    )
+    for number in range(RECORDS):
+        producer.produce(
+            codec,
+            key=None if number % 5 == 0 else f"key-{number % 11}".encode(),
+            value=None if number % 7 == 0 else f"value {number} ".encode() * (number % 30),
+            headers=[("trace", str(number).encode()), ("trace", None)] if number % 3 == 0 else [],
+            timestamp=1_700_000_000_000 + number * 1000,
+        )
+    assert producer.flush(WAIT_S) == 0
+
+
+def send_transactions(servers: str) -> Producer:
+    """Send transactions that are committed and aborted; return the producer of an open one."""
+    plain = Producer({"bootstrap.servers": servers})
+    one, other = (
+        Producer({"bootstrap.servers": servers, "transactional.id": name})
+        for name in ("one", "other")
+    )
+    for producer in (one, other):
+        producer.init_transactions(WAIT_S)
+    for turn in range(4):
+        for producer in (one, other):
+            producer.begin_transaction()
+        for number in range(10):
+            for producer in (one, other):
+                producer.produce(TRANSACTIONS, f"{turn}.{number}", partition=number % PARTITIONS)
+        plain.produce(TRANSACTIONS, f"plain {turn}", partition=turn % PARTITIONS)
+        # A transaction that is aborted before its records are sent has none in the log.
+        for producer in (plain, one, other):
+            assert producer.flush(WAIT_S) == 0
+        (one.commit_transaction if turn % 2 else one.abort_transaction)(WAIT_S)
+        (other.abort_transaction if turn % 3 else other.commit_transaction)(WAIT_S)
+    one.begin_transaction()
+    one.produce(TRANSACTIONS, "not ended", partition=0)
+    assert one.flush(WAIT_S) == 0
+    plain.produce(TRANSACTIONS, "behind the one that is open", partition=0)
+    assert plain.flush(WAIT_S) == 0
+    return one
+
+
+def receive(servers: str, topics: Iterable[str], isolation: str) -> list[Received]:
+    """Return what a consumer receives up to the end of each partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": isolation,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    places = [
+        TopicPartition(topic, partition, OFFSET_BEGINNING)
+        for topic in topics
+        for partition in range(PARTITIONS if topic == TRANSACTIONS else 1)
+    ]
+    consumer.assign(places)
+    received: list[Received] = []
+    ended = 0
+    while ended < len(places):
+        message = consumer.poll(WAIT_S)
+        assert message is not None
+        error = message.error()
+        if error is None:
+            received.append(of_message(message))
+            continue
+        assert error.code() == KafkaError._PARTITION_EOF
+        ended += 1
+    consumer.close()
+    return received
+
+
+def of_message(message: Message) -> Received:
+    kind, timestamp = message.timestamp()
+    assert kind != TIMESTAMP_NOT_AVAILABLE
+    return Received(
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        timestamp,
+        message.key(),
+        message.value(),
+        tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
+    )
+
+
+def rows_below(directory: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the topics, read beside the broker that has them open."""
+    options = parse_options(
+        {
+            "path": str(directory),
+            "topics": ",".join((*CODECS, TRANSACTIONS)),
+            "complete": "true",
+            "maxPartitionBytes": "2000",
+        }
+    )
+    reading = Reading(options.columns, options.files.mode, has_gaps=options.has_gaps)
+    for unit in planned_segments(options):
+        for batch in range_rows(unit, reading):
+            yield from batch.to_pylist()
+
+
+def as_received(row: dict[str, Any]) -> Received:
+    return Received(
+        row["topic"],
+        row["partition"],
+        row["offset"],
+        round(row["timestamp"].timestamp() * 1000),
+        row["key"],
+        row["value"],
+        tuple((header["key"], header["value"]) for header in row["headers"]),
+    )
+
+
+def by_place(records: Iterable[Received]) -> list[Received]:
+    return sorted(records, key=lambda one: (one.topic, one.partition, one.offset))
+
+
+def visible(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what docs/spark.md says that a consumer with read_committed sees."""
+    for row in rows:
+        place = (row["topic"], row["partition"])
+        is_behind_open = any(
+            one["transaction"] == "open" and one["offset"] <= row["offset"]
+            for one in rows
+            if (one["topic"], one["partition"]) == place
+        )
+        if row["transaction"] in {None, "committed"} and not is_behind_open:
+            yield row
