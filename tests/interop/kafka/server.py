@@ -22,7 +22,8 @@ START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 STARTED = "Kafka Server started"
 LINES_KEPT = 400
-LISTENING_PORTS = range(12_000, 32_000)
+LISTENING_PORTS = range(10_000, 20_000)
+"""Embedded nodes take the ports above."""
 
 
 class DidNotStartError(Exception):

@@ -18,6 +18,7 @@ from typing import Final
 
 from kvorum.metadata.address import Address
 from kvorum.node.config import NodeConfig, load_properties
+from kvorum.node.embedded.free_ports import LOOPBACK, bind_anywhere
 from kvorum.node.embedded.identity import (
     ClusterIdentity,
     load_identity,
@@ -31,7 +32,6 @@ from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replac
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 
-LOOPBACK: Final = "127.0.0.1"
 BROKER_LISTENER: Final = "PLAINTEXT"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 PROPERTIES_FILE: Final = "server.properties"
@@ -152,8 +152,8 @@ def prepare_nodes(
     """Return nodes of the cluster in `folder`; existing data is used.
 
     For a new cluster, `places` must be those of all nodes. Ports are bound at once. The broker port
-    is that of the first broker: 0 lets the system choose one, None takes the port used before, if
-    there is one. Controllers keep their ports, because the log contains them.
+    is that of the first broker: 0 chooses a free one, None takes the port used before, if there is
+    one. Controllers keep their ports, because the log contains them.
     Raises NodeStartError, ConfigError, StorageError.
     """
     identity = load_identity(folder)
@@ -182,7 +182,8 @@ def _bind(
         ports[BROKER_LISTENER] = broker_port
     sockets: dict[str, socket.socket] = {}
     for name in place.listeners:
-        sockets[name] = bind(name, LOOPBACK, ports.get(name, 0), remedy=REMEDY)
+        port = ports.get(name, 0)
+        sockets[name] = bind(name, LOOPBACK, port, remedy=REMEDY) if port else bind_anywhere(name)
         undoing.callback(sockets[name].close)
     return sockets
 

@@ -257,10 +257,13 @@ class Broker:
     def _lead(self, index: int, partition: PartitionRegistration) -> None:
         around, log = self._around, self.logs[index]
         leader = self._leaders.get(index)
-        if leader is None:
+        # A broker that reads two changes of the leader at once leads a new epoch without having
+        # followed: the ledger is told of every epoch, so that it knows who begins too late.
+        if leader is None or partition.leader_epoch > leader.leader_epoch:
             around.ledger.on_lead(
                 index, log, leader_epoch=partition.leader_epoch, broker_id=self.id
             )
+        if leader is None:
             leader = self._leaders[index] = PartitionLeader(
                 LeaderSettings(
                     broker_id=self.id,
