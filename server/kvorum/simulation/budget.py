@@ -14,33 +14,47 @@ from kvorum.simulation.quorum import SimulatedQuorum
 def may_damage(quorum: SimulatedQuorum, node: SimulatedNode) -> bool:
     """Return whether a majority of every voter set that any node knows is sound without `node`.
 
-    Controllers whose disks are damaged may join such a set at any time, and count as its members.
     The sets on the way to the wished voters count too.
     """
     if node.is_barred:
         return False
-    damaged = [one for one in quorum.nodes.values() if one.is_damaged or one is node]
-    unsound = VoterSet.of(one.as_voter() for one in damaged if one.can_vote)
-    known = {one.voters for one in quorum.nodes.values() if one.voters.voters}
+    known = _known_sets(quorum)
     ahead = {
         voters
         for targets in quorum.around.properties.reassignments.possible_wishes()
         for start in known
         for voters in _sets_on_the_way(quorum, start, targets)
     }
-    return all(
-        _has_majority(quorum, _joined(voters, unsound), without=node) for voters in known
-    ) and all(_has_majority(quorum, voters, without=node) for voters in ahead)
+    return all(_is_safe(quorum, voters, damaged=node) for voters in known | ahead)
 
 
 def may_reach(quorum: SimulatedQuorum, targets: TargetVoters) -> bool:
     """Return whether a majority of every voter set on the way to target voters is sound."""
-    known = {one.voters for one in quorum.nodes.values() if one.voters.voters}
     return all(
-        _has_majority(quorum, voters)
-        for start in known
+        _is_safe(quorum, voters)
+        for start in _known_sets(quorum)
         for voters in _sets_on_the_way(quorum, start, targets)
     )
+
+
+def _known_sets(quorum: SimulatedQuorum) -> set[VoterSet]:
+    """Return the voter sets that are in force for any node."""
+    return {one.voters for one in quorum.nodes.values() if one.voters.voters}
+
+
+def _is_safe(
+    quorum: SimulatedQuorum, voters: VoterSet, *, damaged: SimulatedNode | None = None
+) -> bool:
+    """Return whether a majority of a voter set is sound, without `damaged`.
+
+    Controllers whose disks are damaged may join such a set at any time, and count as its members.
+    """
+    unsound = VoterSet.of(
+        one.as_voter()
+        for one in quorum.nodes.values()
+        if one.can_vote and (one.is_damaged or one is damaged)
+    )
+    return _has_majority(quorum, _joined(voters, unsound), without=damaged)
 
 
 def _sets_on_the_way(
@@ -87,8 +101,9 @@ def may_become(quorum: SimulatedQuorum, voters: VoterSet) -> bool:
     return (
         bool(voters.voters)
         and _has_majority(quorum, voters, is_running=True)
+        and _is_safe(quorum, voters)
         and all(
-            _has_majority(quorum, ahead)
+            _is_safe(quorum, ahead)
             for targets in quorum.around.properties.reassignments.possible_wishes()
             for ahead in _sets_on_the_way(quorum, voters, targets)
         )

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from kvorum.simulation.budget import may_damage
+from kvorum.metadata.target_voters import parse_target_voters
+from kvorum.simulation.budget import may_become, may_damage, may_reach
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Events
 from kvorum.simulation.fault_kinds import FaultKind
@@ -15,6 +16,7 @@ from kvorum.simulation.faults import draw_plan
 from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part
 from kvorum.simulation.options import QuorumKind, draw_options
+from kvorum.simulation.properties.reassignments import Reassignments
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
 
@@ -205,3 +207,31 @@ def test_damaged_controllers_count_as_voters_they_may_become() -> None:
     assert may_damage(world.quorum, voters[0])
     spare.damage()
     assert not may_damage(world.quorum, voters[0])
+
+
+def test_a_wish_for_one_voter_is_out_of_reach_while_a_damaged_controller_may_join_it() -> None:
+    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
+    world.run()
+    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
+    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    only = voters[0].voters
+    for voter in voters[1:]:
+        only = only.without(voter.node_id)
+    targets = parse_target_voters(str(voters[0].node_id))
+    assert may_reach(world.quorum, targets)
+    assert may_become(world.quorum, only)
+    spare.damage()
+    assert not may_reach(world.quorum, targets)
+    assert not may_become(world.quorum, only)
+
+
+def test_a_controller_is_not_damaged_that_may_join_the_voters_of_a_wish(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
+    world.run()
+    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    assert may_damage(world.quorum, spare)
+    targets = parse_target_voters("1")
+    monkeypatch.setattr(Reassignments, "possible_wishes", lambda _: iter([targets]))
+    assert not may_damage(world.quorum, spare)
