@@ -16,8 +16,10 @@ from tests.simulation.partition_mistakes import MISTAKES, Mistake
 
 from kvorum.simulation.partitions.world import run_partitions_seed
 
-FIXED_SEEDS = (*range(1, 16), 751256594288)
-"""In the last one a broker leads two epochs without reading of the leader between them."""
+FIXED_SEEDS = (*range(1, 16), 751256594288, 325668138226)
+"""In the last two, a broker leads two epochs without reading of the leader between them, and a
+broker that has lost records is killed before it has registered again.
+"""
 FRESH_SEEDS = 8
 MORE_SEEDS = int(os.environ.get("KVORUM_PARTITION_SEEDS", "0"))
 

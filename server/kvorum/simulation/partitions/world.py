@@ -225,7 +225,12 @@ class PartitionsWorld:
     def _crash(self, broker: Broker, *, is_power_lost: bool) -> None:
         if not broker.is_up or not self._is_bearable(broker, is_power_lost=is_power_lost):
             return
-        self._unclean[broker.id] = _Unclean(broker.epoch, is_power_lost)
+        end = _Unclean(broker.epoch, is_power_lost)
+        before = self._unclean.get(broker.id)
+        if before is not None and not self._is_back(broker.id, before):
+            # What it lost before is still missing, also where it had not registered again.
+            end = _Unclean(max(end.epoch, before.epoch), is_power_lost or before.is_power_lost)
+        self._unclean[broker.id] = end
         broker.crash(is_power_lost=is_power_lost)
         self.ledger.counts["power" if is_power_lost else "kill"] += 1
         self.events.after(self.random.uniform(10, 900), lambda: self._restart(broker))
