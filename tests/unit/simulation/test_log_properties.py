@@ -9,9 +9,11 @@ from tests.unit.storage.batch_maker import make_batch, make_snapshot
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
+from kvorum.raft.log_view import LogView
+from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.checks import Checks, PropertyViolatedError
 from kvorum.simulation.properties.clients import Ledger
-from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 
 
 def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
@@ -152,6 +154,19 @@ def test_p9_two_snapshots_of_one_name() -> None:
     quorum[2].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=4))
     with _broken("P9"):
         quorum[2].look()
+
+
+def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> None:
+    quorum = Quorum()
+    node, facts = quorum[1], quorum.properties.snapshots
+    node.snapshot(BOOTSTRAP_SNAPSHOT_ID, make_snapshot(epoch=0))
+    node.own_core.shown_log = LogView(snapshots=[BOOTSTRAP_SNAPSHOT_ID])
+    node.look()
+    memory = quorum.properties.memory_of(node)
+    content = facts.controls_of_latest(memory)
+    assert content is not None
+    assert node.disk.flip_bit(FileKind.SNAPSHOT) is not None
+    assert facts.controls_of_latest(memory) == content
 
 
 def test_p9_a_log_that_starts_behind_its_snapshots() -> None:

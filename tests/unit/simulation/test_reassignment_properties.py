@@ -131,6 +131,22 @@ def test_p31_a_wish_that_ends_by_itself() -> None:
         _commit_wish(quorum, None, offset=NEXT_OFFSET)
 
 
+def test_a_wish_that_is_stated_again_while_it_is_found_reached_ends_as_reached() -> None:
+    quorum = _quorum("1,2,3")
+    _take(quorum, Reached(), "1,2,3")
+    _commit_wish(quorum, "1,2,3", offset=NEXT_OFFSET)
+    _commit_wish(quorum, None, offset=NEXT_OFFSET + 1)
+    assert quorum.properties.reassignments.counts["wishes reached"] == 1
+
+
+def test_p31_a_wish_that_ends_in_place_of_the_one_that_was_reached() -> None:
+    quorum = _quorum("1,2,3")
+    _take(quorum, Reached(), "1,2,3")
+    _commit_wish(quorum, "1,2", offset=NEXT_OFFSET)
+    with _broken("P31"):
+        _commit_wish(quorum, None, offset=NEXT_OFFSET + 1)
+
+
 def test_p31_a_step_before_the_epoch_is_committed() -> None:
     quorum = _quorum("1,2")
     quorum[1].commit(None)

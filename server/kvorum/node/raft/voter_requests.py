@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.peer_connection import PeerConnection
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import (
@@ -33,11 +34,14 @@ async def ask_about_voters(
     cluster_id, timeout_ms = settings.cluster_id, settings.raft.request_timeout_ms
     match request:
         case core.AddRaftVoterRequest():
+            version = connection.version_for(AddRaftVoterRequest)
+            if not request.acks_when_committed and (
+                version < add_raft_voter.ACK_WHEN_COMMITTED_VERSION
+            ):
+                # The leader's response would wait for this replica, which does not fetch meanwhile.
+                raise NoCommonVersionError("the peer adds nobody who joins by itself")
             add = add_raft_voter.write_request(
-                request,
-                cluster_id=cluster_id,
-                version=connection.version_for(AddRaftVoterRequest),
-                timeout_ms=timeout_ms,
+                request, cluster_id=cluster_id, timeout_ms=timeout_ms
             )
             added = await connection.request(add, AddRaftVoterResponse, timeout_ms=timeout_ms)
             return add_raft_voter.read_response(added)

@@ -258,7 +258,7 @@ class Broker:
         around, log = self._around, self.logs[index]
         leader = self._leaders.get(index)
         # A broker that reads two changes of the leader at once leads a new epoch without having
-        # followed: the ledger is told of every epoch, so that it knows who begins too late.
+        # followed: the ledger hears of every epoch, so that it knows who begins too late.
         if leader is None or partition.leader_epoch > leader.leader_epoch:
             around.ledger.on_lead(
                 index, log, leader_epoch=partition.leader_epoch, broker_id=self.id

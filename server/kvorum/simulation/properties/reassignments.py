@@ -65,8 +65,8 @@ class Reassignments:
         self._texts: list[str | None] = []
         self._read_end = 0
         self._uncommitted = Counter[TargetVoters]()
-        # How many wishes there were when a leader last found one reached.
-        self._reached_count = -1
+        # The wish that a leader last found reached; it stays so where it is only stated again.
+        self._reached: str | None = None
         self._is_cancel_asked = False
         self._state: tuple[object, ...] = ()
         self._advanced_ms = 0.0
@@ -119,7 +119,9 @@ class Reassignments:
             return
         assert (record.resource_type, record.resource_name) == CLUSTER_RESOURCE
         before, after = self.wish, record.value
-        is_reached = self._reached_count == len(self._texts)
+        is_reached = self._reached == before
+        if after != before:
+            self._reached = None
         self._offsets.append(offset)
         self._texts.append(after)
         if after is not None:
@@ -175,7 +177,7 @@ class Reassignments:
             self._checks.demand(P32, told, holds=leaving == (memory.key,))
             self.hand_over_count += 1
         if isinstance(step, Reached):
-            self._reached_count = len(self._texts)
+            self._reached = wish
 
     def change_admitted(self, memory: NodeMemory, request: Message, next_offset: int) -> None:
         """Demand that a change by hand does not lead away from the wish: P31."""

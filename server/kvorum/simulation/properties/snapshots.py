@@ -50,6 +50,8 @@ class SnapshotFacts:
         self._checks = checks
         self._shared = shared
         self._contents: dict[OffsetAndEpoch, SnapshotContent] = {}
+        # What each node was formatted with; its file may be damaged once the node has read it.
+        self._bootstraps: dict[int, SnapshotContent | None] = {}
         # Snapshots made from a damaged log: other nodes may get them before their contents are
         # known to be committed.
         self._unwitnessed: set[OffsetAndEpoch] = set()
@@ -83,7 +85,7 @@ class SnapshotFacts:
     def _check_one(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> None:
         offset, epoch = snapshot_id.offset, snapshot_id.epoch
         if snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
-            self._read(memory, snapshot_id)
+            self._bootstraps[id(memory)] = self._read(memory, snapshot_id)
             return
         committed = self._shared.committed_end
         told = f"{memory.name}'s snapshot {offset}-{epoch}"
@@ -126,6 +128,8 @@ class SnapshotFacts:
         known_latest = None if core is None else core.log.latest_snapshot
         if known_latest is None:
             return None
+        if known_latest == BOOTSTRAP_SNAPSHOT_ID:
+            return self._bootstraps.get(id(memory))
         known = self._contents.get(known_latest)
         return known if known is not None else self._read(memory, known_latest)
 

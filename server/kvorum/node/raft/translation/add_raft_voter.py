@@ -20,7 +20,8 @@ from kvorum.wire.messages.add_raft_voter import (
 )
 from kvorum.wire.primitives import Message
 
-_FIRST_VERSION_THAT_MAY_NOT_WAIT = 1
+ACK_WHEN_COMMITTED_VERSION = 1
+"""The first version in which a request need not wait until the new voter is committed."""
 
 
 def read_request(
@@ -45,17 +46,16 @@ def write_answer(answer: core.AddRaftVoterResponse) -> AddRaftVoterResponse:
 
 
 def write_request(
-    request: core.AddRaftVoterRequest, *, cluster_id: str, version: int, timeout_ms: int
+    request: core.AddRaftVoterRequest, *, cluster_id: str, timeout_ms: int
 ) -> AddRaftVoterRequest:
-    """Return the request to send; before version 1 the response always waits for the commit."""
-    may_choose = version >= _FIRST_VERSION_THAT_MAY_NOT_WAIT
+    """Return the request to send."""
     return AddRaftVoterRequest(
         cluster_id=cluster_id,
         timeout_ms=timeout_ms,
         voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
         listeners=common.write_endpoints(request.endpoints, AddRaftVoterRequestListener),
-        ack_when_committed=request.acks_when_committed or not may_choose,
+        ack_when_committed=request.acks_when_committed,
     )
 
 
