@@ -37,8 +37,9 @@ from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
 from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
 from kvorum.spark.files.snapshot_records import is_footer, is_of_other_kind
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.batch_header import CRC_START, BatchHeader
 from kvorum.storage.torn_tail import looks_torn
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import RecordBatch
 
 BatchOrDamage: TypeAlias = RecordBatch | Damage
@@ -121,6 +122,7 @@ class _RangeReader:
         self._window = window
         self._files = files
         self._has_gaps = has_gaps
+        self._is_plain_segment = unit.file.kind is FileKind.SEGMENT and not has_gaps
         self._epoch = unit.start.epoch
         self._end = min(unit.end, window.end)
         self._trouble: _Trouble | None = None
@@ -131,6 +133,11 @@ class _RangeReader:
         """Yield batches and damage."""
         header = header_at(self._window, self.position)
         while self.position < self._end:
+            if header is not None and (batch := self._usual_batch(header)) is not None:
+                yield batch
+                self.position, self.offset = self.position + header.size, header.next_offset
+                header = header_at(self._window, self.position)
+                continue
             problem = self._problem_of_bytes(header)
             if problem is not None:
                 if (yield from self._torn_tail(problem)):
@@ -152,6 +159,31 @@ class _RangeReader:
                 self._note(problem)
             self.position, header = position, following
         yield from self._at_end()
+
+    def _usual_batch(self, header: BatchHeader) -> RecordBatch | None:
+        """Return the batch that obviously keeps all rules, without a look at its neighbours.
+
+        Most batches of a segment begin where the one before ended, in its epoch. None where that
+        is not so: the rules are then looked at one by one.
+        """
+        if (
+            header.base_offset != self.offset
+            or header.leader_epoch != self._epoch
+            or self.position == 0
+            or not self._is_plain_segment
+            or self._is_foreign
+            or self._trouble is not None
+            or header_problem(header) is not None
+        ):
+            return None
+        size = header.size
+        end = self._unit.end_offset
+        if size > BLOCK_BYTES or (end is not None and header.next_offset > end):
+            return None
+        data = self._window.at(self.position, size)
+        if self.position + size > self._end or crc32c(data[CRC_START:]) != header.crc:
+            return None
+        return RecordBatch._make((*header, self.position, data))
 
     def _problem_of_bytes(self, header: BatchHeader | None) -> str | None:
         """Return why no whole and sound batch begins at the position, or None."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from kvorum.spark.arrow_types import arrow_schema
-from kvorum.spark.columnar.record_places import place_records
+from kvorum.spark.columnar.arrow_values import Array
+from kvorum.spark.columnar.record_places import RecordPlaces, place_records
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.modes import Mode, admit
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import FileRange
-from kvorum.spark.log_source.columns import DAMAGE, types_of
-from kvorum.spark.log_source.record_columns import RecordColumns, file_facts
+from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
+from kvorum.spark.log_source.filters import NO_FILTER, LogFilter
+from kvorum.spark.log_source.record_columns import RecordColumns
 from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.records import RecordBatch
@@ -26,6 +28,7 @@ RUN_RECORDS_MAX: Final = 16_384
 RUN_BYTES_MAX: Final = 8 * 1024 * 1024
 """The same for bytes; packed ones count `PACKED_FACTOR` times."""
 PACKED_FACTOR: Final = 8
+HEADERS: Final = "headers"
 
 
 class Reading(NamedTuple):
@@ -38,6 +41,7 @@ class Reading(NamedTuple):
     mode: Mode
     has_gaps: bool = True
     file_system_options: Mapping[str, Any] = MappingProxyType({})
+    row_filter: LogFilter = NO_FILTER
 
 
 def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
@@ -46,7 +50,7 @@ def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
     Raises `DamagedFileError` by mode, and OSError where transactions cannot be followed.
     """
     options = reading.file_system_options
-    maker = _RowMaker(unit, reading.columns, TransactionOutcomes(unit, options))
+    maker = _RowMaker(unit, reading, TransactionOutcomes(unit, options))
     items = read_range(unit, has_gaps=reading.has_gaps, file_system_options=options)
     for piece in admit(maker.pieces(items), reading.mode):
         yield maker.damage_row(piece) if isinstance(piece, Damage) else piece
@@ -55,25 +59,31 @@ def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
 class _RowMaker:
     """The way from batches to Arrow batches, for one range."""
 
-    def __init__(
-        self, unit: FileRange, columns: Sequence[str], outcomes: TransactionOutcomes
-    ) -> None:
+    def __init__(self, unit: FileRange, reading: Reading, outcomes: TransactionOutcomes) -> None:
         self._file = unit.file
-        self._columns = columns
-        self._schema = arrow_schema(types_of(columns))
+        self._columns = reading.columns
+        self._filter = reading.row_filter
+        self._schema = arrow_schema(types_of(reading.columns))
         self._outcomes = outcomes
 
     def pieces(self, items: Iterator[RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of batches, and the damage between them."""
-        for part in _runs(items):
+        for part in _runs(self._admitted(items)):
             if isinstance(part, Damage):
                 yield part
             else:
                 yield from self._rows_or_damage(part)
 
+    def _admitted(self, items: Iterable[RecordBatch | Damage]) -> Iterator[RecordBatch | Damage]:
+        """Yield the batches that the filter admits, and the damage between them."""
+        for item in items:
+            if isinstance(item, Damage) or self._filter.admits_batch(item):
+                yield item
+
     def damage_row(self, damage: Damage) -> pa.RecordBatch:
         """Return one row that stands for damage."""
-        row = {**file_facts(self._file), "offset": damage.first_offset, DAMAGE: damage.text}
+        row = {name: value(self._file) for name, value in FILE_VALUES.items()}
+        row |= {"offset": damage.first_offset, DAMAGE: damage.text}
         return pa.RecordBatch.from_pylist([row], schema=self._schema)
 
     def _rows_or_damage(self, run: list[RecordBatch]) -> Iterator[pa.RecordBatch | Damage]:
@@ -87,15 +97,32 @@ class _RowMaker:
                 return
             yield self._damage(run[0], str(error))
         else:
-            yield rows
+            if rows.num_rows:
+                yield rows
 
     def _rows(self, run: list[RecordBatch]) -> pa.RecordBatch:
         places = place_records(run)
         if places is None:
             raise _misfit(run)
-        found = RecordColumns(self._file, run, places, self._outcomes)
-        columns = {name: found.column(name) for name in self._columns}
+        columns = self._kept_values(run, places)
         return pa.RecordBatch.from_pydict(columns, schema=self._schema)
+
+    def _kept_values(self, run: list[RecordBatch], places: RecordPlaces) -> dict[str, Array]:
+        """Return the columns of the records that the filter admits."""
+        is_kept = self._filter.matching(places)
+        if is_kept.all():
+            return self._values(run, places, self._columns)
+        # Headers are read of all records: one that cannot be read makes its batch damage.
+        headers = self._values(run, places, [name for name in self._columns if name == HEADERS])
+        others = [name for name in self._columns if name != HEADERS]
+        kept = self._values(run, places.where(is_kept), others)
+        return kept | {name: array.filter(pa.array(is_kept)) for name, array in headers.items()}
+
+    def _values(
+        self, run: list[RecordBatch], places: RecordPlaces, columns: Iterable[str]
+    ) -> dict[str, Array]:
+        found = RecordColumns(self._file, run, places, self._outcomes)
+        return {name: found.column(name) for name in columns}
 
     def _damage(self, batch: RecordBatch, reason: str) -> Damage:
         first, last = batch.base_offset, batch.last_offset
