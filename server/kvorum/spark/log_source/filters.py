@@ -5,7 +5,8 @@ Each method here may return True ("may match") for any reason, and False only wi
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.columnar.varints import Flags
@@ -19,10 +20,14 @@ from kvorum.spark.conditions import (
 )
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import FILE_VALUES
+from kvorum.spark.log_source.message_columns import ALWAYS_NULL, MESSAGE_VALUES
 from kvorum.spark.log_source.record_columns import BATCH_VALUES
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_SEQUENCE
+from kvorum.wire.records.legacy import LegacyMessage
+
+E = TypeVar("E")
 
 COLUMN_KINDS: Final = ColumnKinds(
     numbers=frozenset(
@@ -67,7 +72,7 @@ class LogFilter(NamedTuple):
         }
         if not all_may_match(wanted, bounds):
             return False
-        return self._admits_sequence(batch) and self._admits_header(batch)
+        return self._admits_sequence(batch) and self._admits_header(batch, BATCH_VALUES)
 
     def _admits_sequence(self, batch: RecordBatch) -> bool:
         sequences = self.conditions.get("sequence")
@@ -79,16 +84,27 @@ class LogFilter(NamedTuple):
         # Behind the highest number the sequence begins anew.
         return last < first or sequences.may_match(first, last)
 
-    def _admits_header(self, batch: RecordBatch) -> bool:
+    def _admits_header(self, entry: E, values: Mapping[str, Callable[[E], Any]]) -> bool:
         try:
             return all(
-                condition.matches(BATCH_VALUES[name](batch))
+                condition.matches(values[name](entry))
                 for name, condition in self.conditions.items()
-                if name in BATCH_VALUES
+                if name in values
             )
         except WireError:
             # Reading the batch says what is wrong.
             return True
+
+    def admits_message(self, message: LegacyMessage) -> bool:
+        """Return whether a message of format 0 or 1 may hold a row that Spark keeps."""
+        if not ALWAYS_NULL.isdisjoint(self.conditions):
+            return False
+        if not message.magic and "timestamp" in self.conditions:
+            return False
+        # The first offset that it wraps is not in its header.
+        if not all_may_match(self.conditions, {"offset": (None, message.last_offset)}):
+            return False
+        return self._admits_header(message, MESSAGE_VALUES)
 
     def matching(self, places: RecordPlaces) -> Flags:
         """Return which records may be rows that Spark keeps."""

@@ -10,24 +10,19 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import Array
-from kvorum.spark.columnar.record_places import RecordPlaces, place_records
+from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.modes import Mode, admit
-from kvorum.spark.files.range_reader import read_range
+from kvorum.spark.files.range_reader import EntryOrDamage, read_entries
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
 from kvorum.spark.log_source.filters import NO_FILTER, LogFilter
-from kvorum.spark.log_source.record_columns import RecordColumns
+from kvorum.spark.log_source.runs import Run, runs
 from kvorum.spark.log_source.transactions import TransactionOutcomes
-from kvorum.wire.errors import CorruptBatchError, WireError
+from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.batch import COMPRESSION_MASK
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 
-RUN_RECORDS_MAX: Final = 16_384
-"""A run of batches, which becomes one Arrow batch, ends once it has more records than this."""
-RUN_BYTES_MAX: Final = 8 * 1024 * 1024
-"""The same for bytes; packed ones count `PACKED_FACTOR` times."""
-PACKED_FACTOR: Final = 8
 HEADERS: Final = "headers"
 
 
@@ -51,7 +46,7 @@ def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
     """
     options = reading.file_system_options
     maker = _RowMaker(unit, reading, TransactionOutcomes(unit, options))
-    items = read_range(unit, has_gaps=reading.has_gaps, file_system_options=options)
+    items = read_entries(unit, has_gaps=reading.has_gaps, file_system_options=options)
     for piece in admit(maker.pieces(items), reading.mode):
         yield maker.damage_row(piece) if isinstance(piece, Damage) else piece
 
@@ -66,19 +61,24 @@ class _RowMaker:
         self._schema = arrow_schema(types_of(reading.columns))
         self._outcomes = outcomes
 
-    def pieces(self, items: Iterator[RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
+    def pieces(self, items: Iterator[EntryOrDamage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of batches, and the damage between them."""
-        for part in _runs(self._admitted(items)):
+        for part in runs(self._admitted(items)):
             if isinstance(part, Damage):
                 yield part
             else:
                 yield from self._rows_or_damage(part)
 
-    def _admitted(self, items: Iterable[RecordBatch | Damage]) -> Iterator[RecordBatch | Damage]:
+    def _admitted(self, items: Iterable[EntryOrDamage]) -> Iterator[EntryOrDamage]:
         """Yield the batches that the filter admits, and the damage between them."""
         for item in items:
-            if isinstance(item, Damage) or self._filter.admits_batch(item):
+            if isinstance(item, Damage) or self._is_admitted(item):
                 yield item
+
+    def _is_admitted(self, entry: Entry) -> bool:
+        if isinstance(entry, LegacyMessage):
+            return self._filter.admits_message(entry)
+        return self._filter.admits_batch(entry)
 
     def damage_row(self, damage: Damage) -> pa.RecordBatch:
         """Return one row that stands for damage."""
@@ -86,73 +86,39 @@ class _RowMaker:
         row |= {"offset": damage.first_offset, DAMAGE: damage.text}
         return pa.RecordBatch.from_pylist([row], schema=self._schema)
 
-    def _rows_or_damage(self, run: list[RecordBatch]) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield the rows of a run, or of each batch that can be read, and damage for the others."""
+    def _rows_or_damage(self, run: Run) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield the rows of a run, or of each entry that can be read, and damage for the others."""
         try:
             rows = self._rows(run)
         except WireError as error:
-            if len(run) > 1:
-                for batch in run:
-                    yield from self._rows_or_damage([batch])
+            if len(run.entries) == 1:
+                yield self._damage(run.entries[0], str(error))
                 return
-            yield self._damage(run[0], str(error))
+            for part in run.parts():
+                yield from self._rows_or_damage(part)
         else:
             if rows.num_rows:
                 yield rows
 
-    def _rows(self, run: list[RecordBatch]) -> pa.RecordBatch:
-        places = place_records(run)
-        if places is None:
-            raise _misfit(run)
-        columns = self._kept_values(run, places)
-        return pa.RecordBatch.from_pydict(columns, schema=self._schema)
-
-    def _kept_values(self, run: list[RecordBatch], places: RecordPlaces) -> dict[str, Array]:
-        """Return the columns of the records that the filter admits."""
+    def _rows(self, run: Run) -> pa.RecordBatch:
+        """Return the rows that the filter admits; `WireError` where an entry cannot be read."""
+        places = run.places()
         is_kept = self._filter.matching(places)
         if is_kept.all():
-            return self._values(run, places, self._columns)
-        # Headers are read of all records: one that cannot be read makes its batch damage.
-        headers = self._values(run, places, [name for name in self._columns if name == HEADERS])
-        others = [name for name in self._columns if name != HEADERS]
-        kept = self._values(run, places.where(is_kept), others)
-        return kept | {name: array.filter(pa.array(is_kept)) for name, array in headers.items()}
+            columns = self._values(run, places, self._columns)
+        else:
+            # Headers are read of all records: one that cannot be read makes its batch damage.
+            checked = self._values(run, places, [name for name in self._columns if name == HEADERS])
+            others = [name for name in self._columns if name != HEADERS]
+            columns = self._values(run, places.where(is_kept), others)
+            columns |= {name: array.filter(pa.array(is_kept)) for name, array in checked.items()}
+        return pa.RecordBatch.from_pydict(columns, schema=self._schema)
 
-    def _values(
-        self, run: list[RecordBatch], places: RecordPlaces, columns: Iterable[str]
-    ) -> dict[str, Array]:
-        found = RecordColumns(self._file, run, places, self._outcomes)
+    def _values(self, run: Run, places: RecordPlaces, columns: Iterable[str]) -> dict[str, Array]:
+        found = run.columns(self._file, places, self._outcomes)
         return {name: found.column(name) for name in columns}
 
-    def _damage(self, batch: RecordBatch, reason: str) -> Damage:
-        first, last = batch.base_offset, batch.last_offset
-        return Damage(DamageKind.DAMAGED, self._file.path, batch.position, first, last, reason)
-
-
-def _runs(items: Iterator[RecordBatch | Damage]) -> Iterator[list[RecordBatch] | Damage]:
-    """Yield runs of batches, and the damage between them."""
-    run: list[RecordBatch] = []
-    records = size = 0
-    for item in items:
-        if run and (isinstance(item, Damage) or records > RUN_RECORDS_MAX or size > RUN_BYTES_MAX):
-            yield run
-            run, records, size = [], 0, 0
-        if isinstance(item, Damage):
-            yield item
-            continue
-        run.append(item)
-        records += item.record_count
-        size += item.size * (PACKED_FACTOR if item.attributes & COMPRESSION_MASK else 1)
-    if run:
-        yield run
-
-
-def _misfit(run: list[RecordBatch]) -> WireError:
-    """Return the error of batches whose records do not fit: the codec's, which says where."""
-    try:
-        for batch in run:
-            for _ in batch.records():
-                pass
-    except WireError as error:
-        return error
-    return CorruptBatchError("record", "does not fit into its batch", offset=run[0].position)
+    def _damage(self, entry: Entry, reason: str) -> Damage:
+        first = entry.base_offset if isinstance(entry, RecordBatch) else entry.offset
+        last = entry.last_offset
+        return Damage(DamageKind.DAMAGED, self._file.path, entry.position, first, last, reason)

@@ -18,6 +18,7 @@ from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch, decode_control_record
 from kvorum.wire.records.batch import INT32_MAX, NO_PRODUCER, NO_SEQUENCE
+from kvorum.wire.records.legacy import Entry
 from kvorum.wire.records.record import Record, read_headers
 
 CREATE_TIME: Final = "CreateTime"
@@ -112,12 +113,15 @@ class RecordColumns:
         return pa.nulls(len(self._places.offsets))
 
 
+def timestamp_type(entry: Entry) -> str:
+    """Return Kafka's name of the kind of an entry's times."""
+    return LOG_APPEND_TIME if entry.is_log_append_time else CREATE_TIME
+
+
 BATCH_VALUES: Final[Mapping[str, Callable[[RecordBatch], Any]]] = MappingProxyType(
     {
         "leader_epoch": lambda batch: batch.partition_leader_epoch,
-        "timestamp_type": lambda batch: (
-            LOG_APPEND_TIME if batch.is_log_append_time else CREATE_TIME
-        ),
+        "timestamp_type": timestamp_type,
         "compression": lambda batch: batch.compression.name.lower(),
         "producer_id": lambda batch: _known(batch.producer_id),
         "producer_epoch": lambda batch: _known(batch.producer_epoch),
