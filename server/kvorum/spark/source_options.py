@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
@@ -19,6 +19,8 @@ FILE_OPTIONS: Final = (
     *("cluster.id", "node.id"),
 )
 """The options of every source of files, besides those of the file system."""
+PUSH_FILTERS: Final = "pushFilters"
+"""The option of sources that use a query's conditions to skip work."""
 _BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
 
 
@@ -73,6 +75,22 @@ def column_names(given: Mapping[str, str]) -> list[str] | None:
     if "columns" not in given:
         return None
     return [name.strip() for name in given["columns"].split(",") if name.strip()]
+
+
+def known_names(names: Iterable[str], known: Collection[str], described: str) -> tuple[str, ...]:
+    """Return the names of columns; `OptionError` for an unknown or repeated one, or for none.
+
+    `described` is what the error about an unknown name says that there is.
+    """
+    found = tuple(names)
+    for index, name in enumerate(found):
+        if name not in known:
+            raise OptionError(f"no column {name!r}: there are {described}")
+        if name in found[:index]:
+            raise OptionError(f"column {name!r} is named twice")
+    if not found:
+        raise OptionError("no columns are named")
+    return found
 
 
 def boolean(given: Mapping[str, str], name: str) -> bool:

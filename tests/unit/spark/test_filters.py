@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import (
-    EqualNullSafe,
     EqualTo,
     Filter,
     GreaterThan,
-    GreaterThanOrEqual,
     In,
     IsNotNull,
     LessThan,
-    LessThanOrEqual,
     Not,
     StringContains,
 )
 from tests.unit.spark.small_logs import LOG_FOLDER, START_MS, topic_id, write_log
+from tests.unit.spark.spark_filters import MEANING, kept
 from tests.unit.spark.test_damage import flip
 
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
@@ -35,16 +33,6 @@ from kvorum.spark.metadata_source.source import PushingReader
 from kvorum.wire.uuid_text import uuid_to_text
 
 SEEDS, FILTERS = 4, 8
-# How Spark decides: null never satisfies a comparison.
-MEANING: dict[type[Filter], Callable[[Any, Any], bool]] = {
-    EqualTo: lambda value, given: value == given,
-    EqualNullSafe: lambda value, given: value == given,
-    GreaterThan: lambda value, given: value > given,
-    GreaterThanOrEqual: lambda value, given: value >= given,
-    LessThan: lambda value, given: value < given,
-    LessThanOrEqual: lambda value, given: value <= given,
-    In: lambda value, given: value in given,
-}
 
 
 class Reader(PushingReader):
@@ -68,15 +56,6 @@ def rows(folder: Path, row_filter: RowFilter, range_bytes: int) -> tuple[list[di
     query = Query(DEFAULT_COLUMNS, row_filter, Mode.PERMISSIVE, {})
     batches = [batch for unit in chosen for batch in arrow_batches(unit, query)]
     return [row for batch in batches for row in batch.to_pylist()], len(chosen)
-
-
-def kept(found: list[dict[str, Any]], filters: list[Filter]) -> list[dict[str, Any]]:
-    return [row for row in found if all(satisfies(row, each) for each in filters)]
-
-
-def satisfies(row: dict[str, Any], given: Any) -> bool:
-    value = row[given.attribute[0]]
-    return value is not None and MEANING[type(given)](value, given.value)
 
 
 def time(random: Random) -> datetime:

@@ -48,12 +48,27 @@ def test_topics_are_chosen_among_those_of_a_node(spark: SparkSession, golden_set
     assert found == {("emails-tx", 0), ("emails-tx", 1), ("sessions-none", 0)}
 
 
+def test_a_pushed_filter_finds_what_spark_finds(spark: SparkSession, golden_sets: Path) -> None:
+    condition = "transaction = 'committed' AND offset >= 3 AND topic = 'emails-tx'"
+    node = golden_sets / "dynamic-4.3.1/data"
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        found = load(spark, node, pushFilters="true").where(condition)
+        assert found.rdd.getNumPartitions() == 2, "the other topics' files are left out"
+        rows = found.select("path", "offset", "value").collect()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    expected = load(spark, node).where(condition).select("path", "offset", "value").collect()
+    assert len(rows) > 2
+    assert sorted(rows) == sorted(expected)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"columns": "offset,nothing"}, "no column 'nothing'"),
         ({"complete": "perhaps"}, "option 'complete' is 'perhaps'"),
-        ({"pushFilters": "true"}, "no option 'pushfilters'"),
+        ({"pushFilters": "perhaps"}, "option 'pushFilters' is 'perhaps'"),
         ({"topics": "none"}, "holds no segments or snapshots of none"),
     ],
 )

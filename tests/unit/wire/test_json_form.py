@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
-from kvorum.wire.json_form import JsonOptions, from_json, to_json
+from kvorum.wire.json_form import JsonOptions, fields_of, from_json, to_json
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.fetch import FetchResponse
@@ -103,3 +103,7 @@ def test_what_is_no_array_of_objects(topics: Any) -> None:
 def test_what_is_no_uuid(uuid: Any) -> None:
     with pytest.raises(DecodeError, match="field 'topicId' is no uuid"):
         from_json(TopicRecord, {"name": "t", "topicId": uuid}, 0)
+
+
+def test_the_facts_about_fields_are_made_once() -> None:
+    assert fields_of(TopicRecord) is fields_of(TopicRecord)

@@ -11,6 +11,7 @@ import base64
 import binascii
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -79,7 +80,12 @@ def from_json(kind: type[M], value: Json, version: int) -> M:
 
 
 def fields_of(kind: type[Struct]) -> tuple[FieldFacts, ...]:
-    """Return the facts about the fields of a generated class."""
+    """Return the facts about the fields of a generated class; the same tuple at each call."""
+    return _fields_of(kind)  # type: ignore[arg-type] # classes can be hashed, their instances not
+
+
+@cache
+def _fields_of(kind: type[Struct]) -> tuple[FieldFacts, ...]:
     return tuple(FieldFacts(*row) for row in kind.FIELDS)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kvorum.spark.columnar.field_places import ABSENT, Places
-from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Ints, signed_varints
+from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Flags, Ints, signed_varints
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression, RecordBatch
 from kvorum.wire.records.batch import HEADER_BYTES
 from kvorum.wire.records.compression import decompress
@@ -35,6 +35,18 @@ class RecordPlaces(NamedTuple):
     values: Places
     header_starts: Ints
     ends: Ints
+
+    def where(self, is_kept: Flags) -> RecordPlaces:
+        """Return the places of the records that are kept."""
+        return self._replace(
+            batches=self.batches[is_kept],
+            offsets=self.offsets[is_kept],
+            timestamps=self.timestamps[is_kept],
+            keys=Places(self.keys.starts[is_kept], self.keys.counts[is_kept]),
+            values=Places(self.values.starts[is_kept], self.values.counts[is_kept]),
+            header_starts=self.header_starts[is_kept],
+            ends=self.ends[is_kept],
+        )
 
 
 def place_records(batches: Sequence[RecordBatch]) -> RecordPlaces | None:

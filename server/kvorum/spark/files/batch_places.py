@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
+
+from kvorum.spark.columnar.varints import Bytes, Ints
 from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
+from kvorum.spark.files.legacy_header import (
+    MESSAGE_BYTES_MIN,
+    LegacyHeader,
+    checksum_of,
+    is_of_legacy_format,
+    read_legacy_header,
+)
 from kvorum.storage.batch_header import (
     CRC_START,
     HEADER_SIZE,
@@ -21,6 +31,11 @@ INT64_MAX: Final = 2**63 - 1
 _MAGIC_BYTE: Final = bytes((MAGIC,))
 # The shortest record has a length, attributes, two differences, key, value and headers.
 _RECORD_BYTES_MIN: Final = 7
+# Entries of all formats are looked for in blocks of this size, at a dozen times the memory.
+_SCAN_BYTES: Final = 256 * 1024
+
+EntryHeader: TypeAlias = BatchHeader | LegacyHeader
+"""The header of an entry of a log of any age."""
 
 
 class Bounds(NamedTuple):
@@ -29,13 +44,15 @@ class Bounds(NamedTuple):
     first_offset: int
     end_offset: int | None = None
 
-    def include(self, header: BatchHeader) -> bool:
+    def include(self, header: EntryHeader) -> bool:
         """Return whether all offsets of a batch are within the bounds."""
-        if header.base_offset < self.first_offset:
-            return False
+        return self.first_offset <= header.base_offset and header.next_offset <= self.limit
+
+    @property
+    def limit(self) -> int:
+        """The offset behind the last one that the file can have."""
         # An index holds differences to the segment's first offset in 32 bits.
-        limit = self.end_offset
-        return header.next_offset <= (self.first_offset + INT32_MAX if limit is None else limit)
+        return self.first_offset + INT32_MAX if self.end_offset is None else self.end_offset
 
 
 def header_at(window: FileWindow, position: int) -> BatchHeader | None:
@@ -44,7 +61,18 @@ def header_at(window: FileWindow, position: int) -> BatchHeader | None:
     return read_header(data) if len(data) == HEADER_SIZE else None
 
 
-def header_problem(header: BatchHeader) -> str | None:
+def entry_header_at(window: FileWindow, position: int) -> EntryHeader | None:
+    """Return the header at `position` of a batch, or of a message of format 0 or 1.
+
+    None where too few bytes are left.
+    """
+    data = window.at(position, HEADER_SIZE)
+    if is_of_legacy_format(data):
+        return read_legacy_header(data)
+    return read_header(data) if len(data) == HEADER_SIZE else None
+
+
+def header_problem(header: EntryHeader) -> str | None:
     """Return what no header of a batch can contain, or None."""
     if header.base_offset > INT64_MAX - INT32_MAX:
         return f"batch offsets {header.base_offset} to {header.last_offset} are impossible"
@@ -53,57 +81,76 @@ def header_problem(header: BatchHeader) -> str | None:
     return header.problem()
 
 
-def is_sound(window: FileWindow, position: int, header: BatchHeader) -> bool:
+def is_sound(window: FileWindow, position: int, header: EntryHeader) -> bool:
     """Return whether the checksum of a batch that ends within the window's file is right.
 
     A batch that is larger than a block is not held in memory for that.
     """
+    is_legacy = isinstance(header, LegacyHeader)
+    checksum, covered = (checksum_of, MAGIC_PLACE) if is_legacy else (crc32c, CRC_START)
     if header.size <= BLOCK_BYTES:
-        return crc32c(window.at(position, header.size)[CRC_START:]) == header.crc
+        return checksum(window.at(position, header.size)[covered:]) == header.crc
     crc = 0
-    start, end = position + CRC_START, position + header.size
+    start, end = position + covered, position + header.size
     while start < end:
         part = window.at(start, min(BLOCK_BYTES, end - start))
         if not part:
             return False
-        crc = crc32c(part, crc)
+        crc = checksum(part, crc)
         start += len(part)
     return crc == header.crc
 
 
 def next_sound_batch(
-    window: FileWindow, position: int, *, header: BatchHeader | None, bounds: Bounds, end: int
+    window: FileWindow,
+    position: int,
+    *,
+    header: EntryHeader | None,
+    bounds: Bounds,
+    end: int,
+    with_legacy: bool = False,
 ) -> int | None:
     """Return where the first sound batch behind a damaged one at `position` begins, or None.
 
     It has offsets within `bounds`, and ends at byte `end` at the latest.
 
-    It is first looked for where the damaged one ends by its length, then at every byte.
+    It is first looked for where the damaged one ends by its length, then at every byte. With
+    `with_legacy` it may be a message of format 0 or 1.
     """
+    read = entry_header_at if with_legacy else header_at
     if header is not None and header_problem(header) is None:
         behind = position + header.size
-        if _begins_batch(window, behind, bounds, end):
+        if _is_batch(window, behind, read(window, behind), bounds, end):
             return behind
-    places = _possible_places(window, position + 1, end)
-    return next((place for place in places if _begins_batch(window, place, bounds, end)), None)
+    places = (
+        _possible_entries(window, position + 1, end, bounds)
+        if with_legacy
+        else _possible_places(window, position + 1, end)
+    )
+    for place in places:
+        if _is_batch(window, place, read(window, place), bounds, end):
+            return place
+    return None
 
 
-def _begins_batch(window: FileWindow, position: int, bounds: Bounds, end: int) -> bool:
-    header = header_at(window, position)
+def _is_batch(
+    window: FileWindow, position: int, header: EntryHeader | None, bounds: Bounds, end: int
+) -> bool:
     return (
         header is not None
         and header_problem(header) is None
         and bounds.include(header)
-        and header.record_count * _RECORD_BYTES_MIN <= _body_bytes_max(header)
+        and _has_room(header)
         and position + header.size <= end
         and is_sound(window, position, header)
     )
 
 
-def _body_bytes_max(header: BatchHeader) -> int:
-    """Return a bound of a batch's unpacked records: packed ones may be any multiple."""
-    is_packed = bool(header.attributes & 0x07)
-    return INT64_MAX if is_packed else header.size - HEADER_SIZE
+def _has_room(header: EntryHeader) -> bool:
+    """Return whether a batch's records fit into it: packed ones may be any number."""
+    if isinstance(header, LegacyHeader) or header.attributes & 0x07:
+        return True
+    return header.record_count * _RECORD_BYTES_MIN <= header.size - HEADER_SIZE
 
 
 def _possible_places(window: FileWindow, start: int, end: int) -> Iterator[int]:
@@ -115,3 +162,27 @@ def _possible_places(window: FileWindow, start: int, end: int) -> Iterator[int]:
             yield start + found - MAGIC_PLACE
             found = block.find(_MAGIC_BYTE, found + 1)
         start += max(len(block) - MAGIC_PLACE, 1)
+
+
+def _possible_entries(window: FileWindow, start: int, end: int, bounds: Bounds) -> Iterator[int]:
+    """Yield each position where format, length and offset are those of an entry of the file."""
+    while start + MESSAGE_BYTES_MIN <= end:
+        data = np.frombuffer(window.at(start, min(_SCAN_BYTES, end - start)), np.uint8)
+        count = len(data) - MAGIC_PLACE
+        if count <= 0:
+            return
+        places = np.flatnonzero(data[MAGIC_PLACE:] <= MAGIC)
+        offsets = _numbers(data, places, 8)
+        lengths = _numbers(data, places + 8, 4)
+        is_possible = (offsets >= bounds.first_offset) & (offsets < bounds.limit)
+        is_possible &= (lengths > 0) & (lengths <= end - start - places)
+        yield from (start + int(place) for place in places[is_possible])
+        start += count
+
+
+def _numbers(data: Bytes, places: Ints, size: int) -> Ints:
+    """Return the numbers of `size` bytes, big endian, at `places`."""
+    numbers = np.zeros(len(places), np.int64)
+    for index in range(size):
+        numbers = numbers << 8 | data[places + index]
+    return numbers

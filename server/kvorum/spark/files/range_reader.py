@@ -14,6 +14,8 @@ batches around it. For a log without gaps the rules are:
 
 In a log with gaps, which compaction makes, rules 1, 4 and 5 ask only that offsets ascend.
 
+Messages of the formats 0 and 1 have no epochs; the rules on offsets are the same for them.
+
 Whatever breaks a rule is damage. Reading goes on at the next sound batch that keeps the rules, and
 one value says from which offset to which nothing could be read. The end of a log's last segment
 may be torn, because a node is writing: that ends the reading and is not damage.
@@ -22,10 +24,12 @@ may be torn, because a node is writing: that ends the reading and is not damage.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from kvorum.spark.files.batch_places import (
     Bounds,
+    EntryHeader,
+    entry_header_at,
     header_at,
     header_problem,
     is_sound,
@@ -34,14 +38,18 @@ from kvorum.spark.files.batch_places import (
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.file_systems import Files, files_at
 from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
+from kvorum.spark.files.legacy_header import LegacyHeader, message_looks_torn, whole_message
 from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
 from kvorum.spark.files.snapshot_records import is_footer, is_of_other_kind
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.batch_header import CRC_START, BatchHeader
 from kvorum.storage.torn_tail import looks_torn
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.legacy import Entry
 
 BatchOrDamage: TypeAlias = RecordBatch | Damage
+EntryOrDamage: TypeAlias = Entry | Damage
 
 _NO_HEADER: Final = "too few bytes for the header of a batch"
 
@@ -75,17 +83,39 @@ def read_range(
     The positions of batches are those in the file. Nothing is raised for bytes that are damaged,
     nor for a file that is missing or cannot be read.
     """
+    rules = _Rules(has_gaps=has_gaps, with_legacy=False)
+    # Without the old formats there are batches only.
+    return cast("Iterator[BatchOrDamage]", _read(unit, rules, file_system_options or {}))
+
+
+def read_entries(
+    unit: FileRange, *, has_gaps: bool, file_system_options: Mapping[str, Any]
+) -> Iterator[EntryOrDamage]:
+    """Yield what `read_range` yields, and messages of the formats 0 and 1 among the batches."""
+    return _read(unit, _Rules(has_gaps=has_gaps, with_legacy=True), file_system_options)
+
+
+class _Rules(NamedTuple):
+    """Whether offsets may be missing between batches, and whether there may be old formats."""
+
+    has_gaps: bool
+    with_legacy: bool
+
+
+def _read(
+    unit: FileRange, rules: _Rules, file_system_options: Mapping[str, Any]
+) -> Iterator[EntryOrDamage]:
     if unit.missing_from is not None:
         reason = "the log begins here, and no snapshot covers the offsets before"
         last = unit.start.offset - 1
         yield _damage(unit, DamageKind.DAMAGED, _Trouble(0, unit.missing_from, reason), last)
     try:
-        files = files_at(unit.file.path, file_system_options or {})
+        files = files_at(unit.file.path, file_system_options)
         file = files.open(unit.file.path)
     except OSError as error:
         yield _not_read(unit, error, unit.start.position, unit.start.offset)
         return
-    reader = _RangeReader(unit, FileWindow(file, end=unit.file.size), files, has_gaps=has_gaps)
+    reader = _RangeReader(unit, FileWindow(file, end=unit.file.size), files, rules)
     try:
         yield from reader.run()
     except OSError as error:
@@ -112,25 +142,29 @@ def _damage(unit: FileRange, kind: DamageKind, trouble: _Trouble, last: int | No
 class _RangeReader:
     """One pass over a range; `position` and `offset` are where the next sound batch belongs."""
 
-    def __init__(
-        self, unit: FileRange, window: FileWindow, files: Files, *, has_gaps: bool
-    ) -> None:
+    def __init__(self, unit: FileRange, window: FileWindow, files: Files, rules: _Rules) -> None:
         self.position = unit.start.position
         self.offset = unit.start.offset
         self._unit = unit
         self._window = window
         self._files = files
-        self._has_gaps = has_gaps
+        self._has_gaps, self._with_legacy = rules
+        self._is_plain_segment = unit.file.kind is FileKind.SEGMENT and not rules.has_gaps
         self._epoch = unit.start.epoch
         self._end = min(unit.end, window.end)
         self._trouble: _Trouble | None = None
         self._is_complete_snapshot = False
         self._is_foreign = False
 
-    def run(self) -> Iterator[BatchOrDamage]:
+    def run(self) -> Iterator[EntryOrDamage]:
         """Yield batches and damage."""
-        header = header_at(self._window, self.position)
+        header = self._header_at(self.position)
         while self.position < self._end:
+            if isinstance(header, BatchHeader) and (batch := self._usual_batch(header)) is not None:
+                yield batch
+                self.position, self.offset = self.position + header.size, header.next_offset
+                header = self._header_at(self.position)
+                continue
             problem = self._problem_of_bytes(header)
             if problem is not None:
                 if (yield from self._torn_tail(problem)):
@@ -138,22 +172,63 @@ class _RangeReader:
                 header = self._resume_behind(problem, header)
                 continue
             assert header is not None
-            batch = self._batch(header)
+            entry = self._entry(header)
             position = self.position + header.size
-            following = header_at(self._window, position) if position < self._end else None
-            problem = self._problem_of_snapshot(header, batch) or self._problem_of_place(
+            following = self._header_at(position) if position < self._end else None
+            problem = self._problem_of_snapshot(header, entry) or self._problem_of_place(
                 header, self._neighbour(following, position)
             )
             if problem is None:
                 yield from self._settle(header.base_offset)
-                yield batch
-                self.offset, self._epoch = header.next_offset, header.leader_epoch
+                yield entry
+                self.offset = header.next_offset
+                if isinstance(header, BatchHeader):
+                    self._epoch = header.leader_epoch
             else:
                 self._note(problem)
             self.position, header = position, following
         yield from self._at_end()
 
-    def _problem_of_bytes(self, header: BatchHeader | None) -> str | None:
+    def _usual_batch(self, header: BatchHeader) -> RecordBatch | None:
+        """Return the batch that obviously keeps all rules, without a look at its neighbours.
+
+        Most batches of a segment begin where the one before ended, in its epoch. None where that
+        is not so: the rules are then looked at one by one.
+        """
+        if (
+            header.base_offset != self.offset
+            or header.leader_epoch != self._epoch
+            or self.position == 0
+            or not self._is_plain_segment
+            or self._is_foreign
+            or self._trouble is not None
+            or header_problem(header) is not None
+        ):
+            return None
+        size = header.size
+        end = self._unit.end_offset
+        if size > BLOCK_BYTES or (end is not None and header.next_offset > end):
+            return None
+        data = self._window.at(self.position, size)
+        if self.position + size > self._end or crc32c(data[CRC_START:]) != header.crc:
+            return None
+        return RecordBatch._make((*header, self.position, data))
+
+    def _header_at(self, position: int) -> EntryHeader | None:
+        """Return the header at `position`; that of a whole old message says what it wraps."""
+        if not self._with_legacy:
+            return header_at(self._window, position)
+        header = entry_header_at(self._window, position)
+        if (
+            not isinstance(header, LegacyHeader)
+            or header_problem(header) is not None
+            or position + header.size > self._end
+            or not is_sound(self._window, position, header)
+        ):
+            return header
+        return header.judged(self._window.at(position, header.size))
+
+    def _problem_of_bytes(self, header: EntryHeader | None) -> str | None:
         """Return why no whole and sound batch begins at the position, or None."""
         if header is None:
             return _NO_HEADER
@@ -166,14 +241,17 @@ class _RangeReader:
             return "the checksum of the batch does not match its bytes"
         return None
 
-    def _batch(self, header: BatchHeader) -> RecordBatch:
+    def _entry(self, header: EntryHeader) -> Entry:
         data = self._window.at(self.position, header.size)
+        if isinstance(header, LegacyHeader):
+            return whole_message(data)._replace(position=self.position)
         return RecordBatch(*header, self.position, data)
 
-    def _neighbour(self, following: BatchHeader | None, position: int) -> _Neighbour:
+    def _neighbour(self, following: EntryHeader | None, position: int) -> _Neighbour:
         """Return what is known of the batch behind one that ends at `position`."""
         if following is not None and header_problem(following) is None:
-            return _Neighbour(following.base_offset, following.leader_epoch)
+            is_batch = isinstance(following, BatchHeader)
+            return _Neighbour(following.base_offset, following.leader_epoch if is_batch else None)
         if position < self._end:
             return _NO_NEIGHBOUR
         return _Neighbour(self._unit.end_offset, self._epoch_behind())
@@ -197,7 +275,7 @@ class _RangeReader:
             return None
         return header.leader_epoch
 
-    def _problem_of_place(self, header: BatchHeader, behind: _Neighbour) -> str | None:
+    def _problem_of_place(self, header: EntryHeader, behind: _Neighbour) -> str | None:
         """Return why a sound batch does not belong where it is, or None."""
         first, end = header.base_offset, self._unit.end_offset
         if self.offset == UNKNOWN_OFFSET:
@@ -212,9 +290,11 @@ class _RangeReader:
             self._note_gap(first)
         if behind.offset is not None and self._has_gaps and behind.offset < header.next_offset:
             return f"offset {header.last_offset} is followed by {behind.offset}"
+        if isinstance(header, LegacyHeader):
+            return None
         return self._problem_of_epoch(header.leader_epoch, behind.epoch)
 
-    def _is_confirmed(self, header: BatchHeader, behind: _Neighbour) -> bool:
+    def _is_confirmed(self, header: EntryHeader, behind: _Neighbour) -> bool:
         """Return whether the offset of a batch that begins too high can be believed.
 
         Behind damage that is known it is enough that nothing speaks against it.
@@ -230,8 +310,10 @@ class _RangeReader:
             return f"epoch {epoch} is followed by {behind}"
         return None
 
-    def _problem_of_snapshot(self, header: BatchHeader, batch: RecordBatch) -> str | None:
+    def _problem_of_snapshot(self, header: EntryHeader, batch: Entry) -> str | None:
         """Check the records that a snapshot, and no segment, begins and ends with."""
+        if isinstance(header, LegacyHeader):
+            return None
         is_segment = self._unit.file.kind is FileKind.SEGMENT
         if self.position == 0:
             self._is_foreign = is_of_other_kind(self._unit.file.kind, header, batch.data)
@@ -276,26 +358,33 @@ class _RangeReader:
     def _looks_torn(self) -> bool:
         size = self._end - self.position
         if size <= BLOCK_BYTES:
-            return looks_torn(self._window.at(self.position, size))
+            rest = self._window.at(self.position, size)
+            of_message = message_looks_torn(rest) if self._with_legacy else None
+            return looks_torn(rest) if of_message is None else of_message
         # A block that was never written ends in zeros; of a cut batch the header is enough.
         header = header_at(self._window, self.position)
         if header is not None and header_problem(header) is None:
             return header.size > size
         return looks_torn(self._window.at(self._end - BLOCK_BYTES, BLOCK_BYTES))
 
-    def _next_sound(self, header: BatchHeader | None) -> int | None:
+    def _next_sound(self, header: EntryHeader | None) -> int | None:
         unit = self._unit
         bounds = Bounds(max(self.offset, 0), unit.end_offset)
         return next_sound_batch(
-            self._window, self.position, header=header, bounds=bounds, end=self._end
+            self._window,
+            self.position,
+            header=header,
+            bounds=bounds,
+            end=self._end,
+            with_legacy=self._with_legacy,
         )
 
-    def _resume_behind(self, problem: str, header: BatchHeader | None) -> BatchHeader | None:
+    def _resume_behind(self, problem: str, header: EntryHeader | None) -> EntryHeader | None:
         """Move to the next sound batch, or to the end."""
         self._note(problem)
         found = self._next_sound(header)
         self.position = self._end if found is None else found
-        return header_at(self._window, self.position)
+        return self._header_at(self.position)
 
     def _at_end(self) -> Iterator[Damage]:
         """Yield what is missing at the end of the range."""

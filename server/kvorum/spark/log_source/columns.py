@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
 from kvorum.spark.arrow_types import TIMESTAMP
-from kvorum.spark.errors import OptionError
+from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.source_options import known_names
 
 HEADERS: Final[Any] = pa.list_(
     pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -41,18 +42,21 @@ ARROW_TYPES: Final[Mapping[str, Any]] = MappingProxyType(
 )
 """Every column, in order. They are described in docs/spark.md."""
 
+FILE_VALUES: Final[Mapping[str, Callable[[LogFile], Any]]] = MappingProxyType(
+    {
+        "path": lambda file: file.path,
+        "cluster_id": lambda file: file.cluster_id,
+        "node_id": lambda file: file.node_id,
+        "topic": lambda file: file.topic,
+        "partition": lambda file: file.partition,
+    }
+)
+"""The columns that are the same for all records of a file."""
+
 
 def columns_named(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns; `OptionError` for an unknown or repeated name, or for none."""
-    found = tuple(names)
-    for name in found:
-        if name not in ARROW_TYPES:
-            raise OptionError(f"no column {name!r}: there are {', '.join(ARROW_TYPES)}")
-        if found.count(name) > 1:
-            raise OptionError(f"column {name!r} is named twice")
-    if not found:
-        raise OptionError("no columns are named")
-    return found
+    return known_names(names, ARROW_TYPES, ", ".join(ARROW_TYPES))
 
 
 def types_of(columns: Iterable[str]) -> dict[str, Any]:

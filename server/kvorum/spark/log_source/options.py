@@ -11,6 +11,7 @@ from kvorum.spark.files.find import Search
 from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named
 from kvorum.spark.source_options import (
     FILE_OPTIONS,
+    PUSH_FILTERS,
     FileOptions,
     boolean,
     column_names,
@@ -20,7 +21,7 @@ from kvorum.spark.source_options import (
 
 TOPICS: Final = "topics"
 COMPLETE: Final = "complete"
-KNOWN: Final = (*FILE_OPTIONS, TOPICS, COMPLETE)
+KNOWN: Final = (*FILE_OPTIONS, PUSH_FILTERS, TOPICS, COMPLETE)
 
 
 class SourceOptions(NamedTuple):
@@ -33,6 +34,7 @@ class SourceOptions(NamedTuple):
     columns: tuple[str, ...]
     is_schema_chosen: bool
     has_gaps: bool
+    is_pushing_filters: bool
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
@@ -48,6 +50,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         columns=tuple(ARROW_TYPES) if names is None else columns_named(names),
         is_schema_chosen=names is not None,
         has_gaps=not boolean(given, COMPLETE),
+        is_pushing_filters=boolean(given, PUSH_FILTERS),
     )
 
 

@@ -13,27 +13,17 @@ from kvorum.spark.columnar.arrow_values import Array, masked, taken, timestamps
 from kvorum.spark.columnar.field_places import ABSENT, Places
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.files.log_file import LogFile
-from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE
+from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE, FILE_VALUES
 from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch, decode_control_record
 from kvorum.wire.records.batch import INT32_MAX, NO_PRODUCER, NO_SEQUENCE
+from kvorum.wire.records.legacy import Entry
 from kvorum.wire.records.record import Record, read_headers
 
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 UNKNOWN_CONTROL: Final = "UNKNOWN"
-
-
-def file_facts(file: LogFile) -> dict[str, Any]:
-    """Return the columns that are the same for all records of a file."""
-    return {
-        "path": file.path,
-        "cluster_id": file.cluster_id,
-        "node_id": file.node_id,
-        "topic": file.topic,
-        "partition": file.partition,
-    }
 
 
 class RecordColumns:
@@ -46,18 +36,18 @@ class RecordColumns:
         places: RecordPlaces,
         outcomes: TransactionOutcomes,
     ) -> None:
-        self._facts = file_facts(file)
+        self._file = file
         self._batches = batches
         self._places = places
         self._outcomes = outcomes
 
     def column(self, name: str) -> Array:
         """Return one value for each record."""
-        if name in self._facts:
+        if name in FILE_VALUES:
             everywhere = np.zeros_like(self._places.offsets)
-            return taken([self._facts[name]], ARROW_TYPES[name], everywhere)
-        if name in _OF_BATCHES:
-            values = [_OF_BATCHES[name](batch) for batch in self._batches]
+            return taken([FILE_VALUES[name](self._file)], ARROW_TYPES[name], everywhere)
+        if name in BATCH_VALUES:
+            values = [BATCH_VALUES[name](batch) for batch in self._batches]
             return self._each(values, ARROW_TYPES[name])
         return _OF_RECORDS[name](self).cast(ARROW_TYPES[name])
 
@@ -123,17 +113,21 @@ class RecordColumns:
         return pa.nulls(len(self._places.offsets))
 
 
-_OF_BATCHES: Final[Mapping[str, Callable[[RecordBatch], Any]]] = MappingProxyType(
+def timestamp_type(entry: Entry) -> str:
+    """Return Kafka's name of the kind of an entry's times."""
+    return LOG_APPEND_TIME if entry.is_log_append_time else CREATE_TIME
+
+
+BATCH_VALUES: Final[Mapping[str, Callable[[RecordBatch], Any]]] = MappingProxyType(
     {
         "leader_epoch": lambda batch: batch.partition_leader_epoch,
-        "timestamp_type": lambda batch: (
-            LOG_APPEND_TIME if batch.is_log_append_time else CREATE_TIME
-        ),
+        "timestamp_type": timestamp_type,
         "compression": lambda batch: batch.compression.name.lower(),
         "producer_id": lambda batch: _known(batch.producer_id),
         "producer_epoch": lambda batch: _known(batch.producer_epoch),
     }
 )
+"""The columns that are the same for all records of a batch."""
 _OF_RECORDS: Final[Mapping[str, Callable[[RecordColumns], Array]]] = MappingProxyType(
     {
         "offset": RecordColumns.offsets,

@@ -10,17 +10,19 @@ There is one row per record, control records included. docs/spark.md lists optio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from kvorum.spark.arrow_types import spark_schema
 from kvorum.spark.log_source.columns import types_of
+from kvorum.spark.log_source.filters import COLUMN_KINDS, NO_FILTER, LogFilter
 from kvorum.spark.log_source.options import SourceOptions, chosen_columns, parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
 from kvorum.spark.log_source.segments import planned_segments
+from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
 
 
@@ -30,10 +32,15 @@ class KvorumLogReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
+        self._filter: LogFilter = NO_FILTER
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition per range of a segment."""
-        return [RangePartition(unit) for unit in planned_segments(self._options)]
+        """Return one partition per range that may hold rows."""
+        return [
+            RangePartition(unit)
+            for unit in planned_segments(self._options)
+            if self._filter.admits_range(unit)
+        ]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as Arrow batches; none where Spark has no range."""
@@ -46,8 +53,18 @@ class KvorumLogReader(DataSourceReader):
             mode=files.mode,
             has_gaps=self._options.has_gaps,
             file_system_options=files.search.file_system_options,
+            row_filter=self._filter,
         )
         yield from range_rows(unit, reading)
+
+
+class PushingReader(KvorumLogReader):
+    """The reader that takes a query's filters, to skip what they leave out."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Remember the filters that can be used; return all, because Spark applies each again."""
+        self._filter = LogFilter(pushed_conditions(filters, COLUMN_KINDS))
+        return filters
 
 
 class KvorumLogSource(DataSource):
@@ -65,4 +82,5 @@ class KvorumLogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of `schema`, for the given options."""
         options = parse_options(self.options)
-        return KvorumLogReader(options, chosen_columns(options, named_types(schema)))
+        kind = PushingReader if options.is_pushing_filters else KvorumLogReader
+        return kind(options, chosen_columns(options, named_types(schema)))

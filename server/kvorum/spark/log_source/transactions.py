@@ -14,12 +14,18 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kvorum.spark.files.batch_places import Bounds, header_at, header_problem, next_sound_batch
+from kvorum.spark.files.batch_places import (
+    Bounds,
+    entry_header_at,
+    header_problem,
+    next_sound_batch,
+)
 from kvorum.spark.files.file_systems import files_at
 from kvorum.spark.files.file_window import FileWindow
 from kvorum.spark.files.find import classify
 from kvorum.spark.files.log_file import FileKind, LogFile
 from kvorum.spark.files.ranges import FileRange
+from kvorum.storage.batch_header import BatchHeader
 from kvorum.storage.control_batch import first_control_record
 from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.batch import TRANSACTIONAL
@@ -141,19 +147,24 @@ class TransactionOutcomes:
     def _in_window(self, window: FileWindow, position: int) -> Iterator[_Seen]:
         last_offset = self._unit.start.offset
         while position < window.end:
-            header = header_at(window, position)
+            header = entry_header_at(window, position)
             if header is None or header_problem(header) or position + header.size > window.end:
                 self._damaged.append(last_offset)
                 bounds = Bounds(max(last_offset, 0))
                 behind = next_sound_batch(
-                    window, position, header=None, bounds=bounds, end=window.end
+                    window,
+                    position,
+                    header=None,
+                    bounds=bounds,
+                    end=window.end,
+                    with_legacy=True,
                 )
                 if behind is None:
                     return
                 position = behind
                 continue
             last_offset = header.last_offset
-            if header.attributes & TRANSACTIONAL:
+            if isinstance(header, BatchHeader) and header.attributes & TRANSACTIONAL:
                 state = None
                 if header.is_control:
                     control = first_control_record(window.at(position, header.size), header)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
-from kvorum.spark.errors import OptionError
 from kvorum.spark.metadata_source.record_types import NUMBERS, message_classes
 from kvorum.spark.metadata_source.struct_types import struct_type
 from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
+from kvorum.spark.source_options import known_names
 
 DAMAGE: Final = "damage"
 JSON: Final = "json"
@@ -90,20 +90,9 @@ COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
 
 def columns_named(names: Iterable[str]) -> tuple[Column, ...]:
     """Return the columns; `OptionError` for an unknown or repeated name, or for none."""
-    found: dict[str, Column] = {}
-    for name in names:
-        if name not in COLUMNS:
-            known = ", ".join(column.name for column in (*DEFAULT_COLUMNS, JSON_COLUMN))
-            raise OptionError(
-                f"no column {name!r}: there are {known}, and one struct for each type of record, "
-                "such as partition_record"
-            )
-        if name in found:
-            raise OptionError(f"column {name!r} is named twice")
-        found[name] = COLUMNS[name]
-    if not found:
-        raise OptionError("no columns are named")
-    return tuple(found.values())
+    usual = ", ".join(column.name for column in (*DEFAULT_COLUMNS, JSON_COLUMN))
+    described = f"{usual}, and one struct for each type of record, such as partition_record"
+    return tuple(COLUMNS[name] for name in known_names(names, COLUMNS, described))
 
 
 def types_of(columns: Iterable[Column]) -> dict[str, Any]:

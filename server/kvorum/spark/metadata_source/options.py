@@ -19,6 +19,7 @@ from kvorum.spark.metadata_source.columns import (
 )
 from kvorum.spark.source_options import (
     FILE_OPTIONS,
+    PUSH_FILTERS,
     FileOptions,
     boolean,
     column_names,
@@ -26,7 +27,7 @@ from kvorum.spark.source_options import (
     given_options,
 )
 
-KNOWN: Final = (*FILE_OPTIONS, "json", "structs", "pushFilters")
+KNOWN: Final = (*FILE_OPTIONS, "json", "structs", PUSH_FILTERS)
 
 
 class SourceOptions(NamedTuple):
@@ -48,7 +49,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         files=file_options(options, METADATA_SEARCH),
         columns=_columns(given),
         is_schema_chosen=not {"columns", "json", "structs"}.isdisjoint(given),
-        is_pushing_filters=boolean(given, "pushFilters"),
+        is_pushing_filters=boolean(given, PUSH_FILTERS),
     )
 
 

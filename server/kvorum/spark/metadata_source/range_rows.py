@@ -21,6 +21,7 @@ from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.body_columns import body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run
+from kvorum.spark.conditions import ANY, Condition
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.files.modes import Mode, admit
@@ -35,7 +36,7 @@ from kvorum.spark.metadata_source.columns import (
     types_of,
 )
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
-from kvorum.spark.metadata_source.filters import BODY_COLUMNS, Condition, RowFilter
+from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter, RowFilter
 from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS
 from kvorum.spark.metadata_source.struct_types import struct_value
 from kvorum.wire.errors import WireError
@@ -87,6 +88,7 @@ class _RowReader:
         self._file = unit.file
         self._columns = query.columns
         self._filter = query.row_filter
+        self._batch_filter = BatchFilter(query.row_filter)
         self._schema = arrow_schema(types_of(query.columns))
         self._wanted = frozenset(column.name for column in query.columns)
         self._body_columns = [
@@ -105,7 +107,7 @@ class _RowReader:
                 yield from self._rows_of(run)
                 run, size = [], 0
                 yield item
-            elif self._filter.admits_batch(item):
+            elif self._batch_filter.admits(item):
                 if item.is_control or size + item.size > RUN_BYTES_MAX:
                     yield from self._rows_of(run)
                     run, size = [], 0
@@ -144,7 +146,7 @@ class _RowReader:
         counts = [batch.record_count for batch in run]
         offsets = np.concatenate([np.arange(batch.base_offset, batch.next_offset) for batch in run])
         epochs = np.repeat(np.array([batch.partition_leader_epoch for batch in run]), counts)
-        kept = _mask(self._filter.conditions.get("offset"), offsets)
+        kept = self._filter.conditions.get("offset", ANY).matching(offsets)
         return self._assembled(
             {"offset": pa.array(offsets[kept]), "epoch": pa.array(epochs[kept], pa.int32())},
             int(kept.sum()),
@@ -153,8 +155,8 @@ class _RowReader:
     def _narrowed(self, records: RecordRun) -> RecordRun:
         """Return the records that the conditions on headers, frames and bodies leave."""
         conditions = self._filter.conditions
-        kept = _mask(conditions.get("offset"), records.offsets)
-        kept &= _mask(conditions.get("timestamp"), records.timestamps)
+        kept = conditions.get("offset", ANY).matching(records.offsets)
+        kept &= conditions.get("timestamp", ANY).matching(records.timestamps)
         if self._filter.types is not None:
             numbers = [NUMBERS[name] for name in self._filter.types if name in NUMBERS]
             kept &= np.isin(records.types, numbers)
@@ -279,20 +281,6 @@ def _is_known(number: int, version: int) -> bool:
         return False
     kind = record_type(number)
     return kind.MIN_VERSION <= version <= kind.MAX_VERSION
-
-
-def _mask(condition: Condition | None, values: Any) -> Any:
-    """Return which of the numbers satisfy a condition."""
-    kept = np.ones(len(values), np.bool_)
-    if condition is None:
-        return kept
-    if condition.values is not None:
-        kept &= np.isin(values, list(condition.values))
-    if condition.low is not None:
-        kept &= values >= condition.low
-    if condition.high is not None:
-        kept &= values <= condition.high
-    return kept
 
 
 def _chosen(records: RecordRun, kept: Any) -> RecordRun:

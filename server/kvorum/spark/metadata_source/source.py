@@ -13,35 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from kvorum.spark.arrow_types import spark_schema
 from kvorum.spark.files.find import find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import Column, types_of
-from kvorum.spark.metadata_source.filters import (
-    NO_FILTER,
-    Condition,
-    RowFilter,
-    bounded,
-    one_of,
-    row_filter,
-)
+from kvorum.spark.metadata_source.filters import COLUMN_KINDS, NO_FILTER, RowFilter
 from kvorum.spark.metadata_source.options import SourceOptions, chosen_columns, parse_options
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
 
 
@@ -79,35 +61,8 @@ class PushingReader(KvorumMetadataReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Remember the filters that can be used; return all, because Spark applies each again."""
-        self._filter = row_filter(
-            (column, condition)
-            for each in filters
-            for column in _columns_of(each)
-            if (condition := condition_of(column, each)) is not None
-        )
+        self._filter = RowFilter(pushed_conditions(filters, COLUMN_KINDS))
         return filters
-
-
-def _columns_of(given: Filter) -> Iterator[str]:
-    """Yield the column of a filter on a column of the table, which is not inside a struct."""
-    attribute: tuple[str, ...] = getattr(given, "attribute", ())
-    if len(attribute) == 1:
-        yield attribute[0]
-
-
-def condition_of(column: str, given: Filter) -> Condition | None:
-    """Return what a filter asks of its column; None for a filter that cannot be used."""
-    match given:
-        case EqualTo() | EqualNullSafe():
-            return None if given.value is None else one_of(column, [given.value])
-        case In():
-            return one_of(column, given.value)
-        case GreaterThan() | GreaterThanOrEqual():
-            return bounded(column, low=given.value)
-        case LessThan() | LessThanOrEqual():
-            return bounded(column, high=given.value)
-        case _:
-            return None
 
 
 class KvorumMetadataSource(DataSource):

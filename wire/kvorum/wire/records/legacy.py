@@ -170,7 +170,7 @@ def read_entries(
 
 def _entry_at(view: memoryview, pos: int) -> Entry | None:
     is_legacy = len(view) - pos > MAGIC_PLACE and view[pos + MAGIC_PLACE] < MAGIC
-    return _message_at(view, pos) if is_legacy else batch_at(view, pos)
+    return message_at(view, pos) if is_legacy else batch_at(view, pos)
 
 
 def _messages(view: memoryview) -> Iterator[LegacyMessage]:
@@ -179,15 +179,18 @@ def _messages(view: memoryview) -> Iterator[LegacyMessage]:
     while len(view) - pos > MAGIC_PLACE:
         if view[pos + MAGIC_PLACE] >= MAGIC:
             raise CorruptBatchError(_WHAT, "wraps what is no message", offset=pos)
-        message = _message_at(view, pos)
+        message = message_at(view, pos)
         if message is None:
             return
         yield message
         pos += message.size
 
 
-def _message_at(view: memoryview, pos: int) -> LegacyMessage | None:
-    """Return the message at `pos`, None where it is cut off; its format is known to be 0 or 1."""
+def message_at(view: memoryview, pos: int) -> LegacyMessage | None:
+    """Return the message at `pos`, None where it is cut off; its format is known to be 0 or 1.
+
+    Raises `CorruptBatchError` for bytes that are no message.
+    """
     if len(view) - pos < _HEAD.size:
         return None
     offset, length, crc, magic, attributes = _HEAD.unpack_from(view, pos)

@@ -1,0 +1,50 @@
+"""Filters that Spark pushes down to a source, as conditions on columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kvorum.spark.conditions import ColumnKinds, Condition, Conditions, merged
+
+
+def pushed_conditions(filters: Iterable[Filter], kinds: ColumnKinds) -> Conditions:
+    """Return what the filters that can be used ask of the columns in `kinds`."""
+    return merged(
+        (column, condition)
+        for each in filters
+        for column in _columns_of(each)
+        if (condition := _condition_of(column, each, kinds)) is not None
+    )
+
+
+def _columns_of(given: Filter) -> Iterator[str]:
+    """Yield the column of a filter on a column of the table, which is not inside a struct."""
+    attribute: tuple[str, ...] = getattr(given, "attribute", ())
+    if len(attribute) == 1:
+        yield attribute[0]
+
+
+def _condition_of(column: str, given: Filter, kinds: ColumnKinds) -> Condition | None:
+    """Return what a filter asks of its column; None for a filter that cannot be used."""
+    match given:
+        case EqualTo() | EqualNullSafe():
+            return None if given.value is None else kinds.one_of(column, [given.value])
+        case In():
+            return kinds.one_of(column, given.value)
+        case GreaterThan() | GreaterThanOrEqual():
+            return kinds.bounded(column, low=given.value)
+        case LessThan() | LessThanOrEqual():
+            return kinds.bounded(column, high=given.value)
+        case _:
+            return None
