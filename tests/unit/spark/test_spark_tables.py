@@ -12,14 +12,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.dump_records import DumpRecord, read_dump
 from tests.golden_data import METADATA_NODES, dump_text, metadata_directories
+from tests.unit.spark.pipeline.runs import Notes
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.current_files import current_files
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.log_file import LogFile
-from kvorum.spark.pipeline import PipelineReport, run_pipeline
+from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.pipeline.job import SparkTasks
+from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
+from kvorum.spark.pipeline.run import run_pipeline
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import uuid_to_text
@@ -40,6 +43,11 @@ class Tables:
 def load(spark: SparkSession, path: Path) -> DataFrame:
     spark.dataSource.register(KvorumMetadataSource)
     return spark.read.format("kvorum-metadata").option("path", str(path)).load()
+
+
+def run_with(spark: SparkSession, source: Path, target: Path) -> PipelineReport:
+    request = PipelineRequest((str(source),), str(target), with_json=True)
+    return run_pipeline(request, lambda: SparkTasks(spark), Notes())
 
 
 def files_of(path: Path) -> tuple[LogFile, ...]:
@@ -69,7 +77,7 @@ def tables(
     """A golden directory, the tables written from it, and what the job reported."""
     source = golden_sets / str(request.param)
     target = tmp_path_factory.mktemp("tables")
-    report = run_pipeline(spark, input_path=str(source), output_path=str(target))
+    report = run_with(spark, source, target)
     yield Tables(source, target, report)
     shutil.rmtree(target)
 
@@ -84,14 +92,24 @@ def test_the_records_are_those_that_kafka_dump_log_lists(
         found[row["path"]].append(DumpRecord(*row[1:]))
     dumped = {
         file.path: read_dump(dump_text(Path(file.path), decoded=True))
-        for file in files_of(tables.source)
+        for file in read_files(tables.source)
     }
     assert set(found) == set(dumped)
     for file, expected in dumped.items():
         in_order = sorted(found[file], key=lambda record: record.offset)
         assert list(map(comparable, in_order, expected)) == expected, file
     count = sum(map(len, dumped.values()))
-    assert (tables.report.record_count, tables.report.file_count) == (count, len(dumped))
+    assert tables.report.row_counts["records"] == count
+
+
+def read_files(source: Path) -> list[LogFile]:
+    """Return the files whose records are in the tables: no snapshot that segments cover."""
+    files = files_of(source)
+    segments = [file for file in files if file.kind is FileKind.SEGMENT]
+    snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
+    first = segments[0].offset or 0
+    stand_ins = [file for file in snapshots if (file.offset or 0) >= first] if first else []
+    return [*stand_ins[:1], *segments]
 
 
 def comparable(record: DumpRecord, like: DumpRecord) -> DumpRecord:
@@ -147,7 +165,10 @@ def test_a_path_without_a_log_is_named(spark: SparkSession, tmp_path: Path) -> N
 
 def image_of(source: Path) -> MetadataImage:
     """Fold the same files with the code that the node itself uses."""
-    snapshot, segments = current_files(files_of(source))
+    files = files_of(source)
+    snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
+    segments = [file for file in files if file.kind is FileKind.SEGMENT]
+    snapshot = snapshots[-1] if snapshots else None
     covered_until = 0 if snapshot is None else snapshot.offset or 0
     image = MetadataImage()
     if snapshot is not None:
@@ -168,7 +189,7 @@ def records_of(file: Path, first_offset: int) -> Iterator[tuple[Message, int, in
 
 def test_topics_and_partitions_are_those_of_the_image(spark: SparkSession, tables: Tables) -> None:
     image = image_of(tables.source)
-    target, report = tables.target, tables.report
+    target, counts = tables.target, tables.report.row_counts
     topics = spark.read.parquet(str(target / "topics")).collect()
     partitions = spark.read.parquet(str(target / "partitions")).collect()
     assert {row["topic_name"]: (row["topic_id"], row["partition_count"]) for row in topics} == {
@@ -186,11 +207,12 @@ def test_topics_and_partitions_are_those_of_the_image(spark: SparkSession, table
         for topic in image.topics.by_id.values()
         for index, partition in topic.partitions.items()
     }  # fmt: skip
-    assert (report.topic_count, report.partition_count) == (len(topics), len(partitions))
+    assert (counts["topics"], counts["partitions"]) == (len(topics), len(partitions))
 
 
 def registration(row: Row) -> tuple[object, ...]:
-    return tuple(_hashable(value) for value in row[3:])
+    # The last column is the cluster's, from the name of the directory.
+    return tuple(_hashable(value) for value in row[3:-1])
 
 
 def _hashable(value: Any) -> object:
@@ -213,20 +235,25 @@ def test_the_topics_of_a_snapshot_are_those_that_the_real_node_reported(
     assert reported
     name = shell.name.removesuffix(".shell.txt")
     snapshot = shell.parent.parent / name
-    run_pipeline(spark, input_path=str(snapshot), output_path=str(tmp_path))
+    run_with(spark, snapshot, tmp_path)
     topics = spark.read.parquet(str(tmp_path / "topics")).collect()
     assert sorted(row["topic_name"] for row in topics) == reported
 
 
-def test_tables_that_are_there_are_kept_unless_told_otherwise(
+def test_damage_in_a_task_is_one_line_that_names_file_and_offset(
     spark: SparkSession, golden_sets: Path, tmp_path: Path
 ) -> None:
-    source = str(golden_sets / METADATA_NODES[5])
-    first = run_pipeline(spark, input_path=source, output_path=str(tmp_path))
-    with pytest.raises(PySparkException, match="already exists"):
-        run_pipeline(spark, input_path=source, output_path=str(tmp_path))
-    again = run_pipeline(spark, input_path=source, output_path=str(tmp_path), overwrite=True)
-    assert again == first
+    source = tmp_path / "node"
+    shutil.copytree(golden_sets / METADATA_NODES[4], source)
+    segment = source / "__cluster_metadata-0" / "00000000000000000000.log"
+    data = bytearray(segment.read_bytes())
+    batch = list(read_batches(bytes(data)))[3]
+    data[batch.position + 70] ^= 1
+    segment.write_bytes(data)
+    expected = rf"^{segment}: damaged at offset {batch.base_offset}: .* at byte {batch.position}: "
+    with pytest.raises(PipelineError, match=expected):
+        run_with(spark, source, tmp_path / "out")
+    assert not (tmp_path / "out" / "records").exists()
 
 
 OPTIONS = {"pushFilters": "true", "structs": "true", "json": "true"}

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.history.columns import ColumnType
-from kvorum.spark.history.tables import HistoryRow, StateRow
 from kvorum.spark.timestamps import timestamp_us
 
 _STORED: Final[Mapping[object, pa.DataType]] = MappingProxyType(
@@ -25,13 +24,13 @@ _STORED: Final[Mapping[object, pa.DataType]] = MappingProxyType(
 )
 
 
-def arrow_schema(row_type: type[HistoryRow | StateRow]) -> pa.Schema:
+def arrow_schema(row_type: type[tuple[Any, ...]]) -> pa.Schema:
     """Return the columns of a row type, in the order of its fields."""
     return pa.schema(_fields(row_type))
 
 
 def record_batch(
-    row_type: type[HistoryRow | StateRow], rows: Sequence[tuple[Any, ...]]
+    row_type: type[tuple[Any, ...]], rows: Sequence[tuple[Any, ...]]
 ) -> pa.RecordBatch:
     """Return rows of one type as an Arrow batch.
 

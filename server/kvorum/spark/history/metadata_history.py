@@ -103,6 +103,11 @@ class MetadataHistory:
         """The offset of the record that must be added next."""
         return self._last.offset + 1
 
+    @property
+    def last_timestamp_ms(self) -> int:
+        """The time of the record that was added last, in milliseconds since 1970; -1 for none."""
+        return self._last.timestamp_ms
+
     def add_all(self, records: Iterable[LogRecord]) -> Iterator[HistoryRow]:
         """Yield the rows of all `records`, which are in the order of the log."""
         for record in records:

@@ -1,0 +1,111 @@
+"""What the driver hands to the tasks, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from typing import Any, NamedTuple
+
+from kvorum.spark.pipeline.cluster_state import ClusterState
+from kvorum.spark.pipeline.layout import cluster_directory
+from kvorum.spark.pipeline.log_reading import Piece
+from kvorum.spark.pipeline.own_tables import ErrorRow
+from kvorum.spark.pipeline.replicas import Cluster
+from kvorum.spark.pipeline.staged_files import StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What all tasks of a run have in common.
+
+    `root` is the output, `staging` the run's directory in it. Without `keeps_errors` damage ends
+    the run.
+    """
+
+    number: int
+    root: str
+    staging: str
+    with_json: bool
+    keeps_errors: bool
+    file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """A cluster with news; `state` is what the last run left, None where all is folded anew."""
+
+    run: RunPlan
+    cluster: Cluster
+    state: ClusterState | None
+
+    @property
+    def directory(self) -> str:
+        """The name of the cluster's directory in each table."""
+        return cluster_directory(self.cluster.cluster_id)
+
+
+@unique
+class FoldBegin(StrEnum):
+    """What a run's fold of a cluster began with, and why."""
+
+    LOG = "log"
+    SNAPSHOT = "snapshot"
+    SAVED = "saved"
+    LOG_STARTS_LATER = "log_starts_later"
+    LOG_REWRITTEN = "log_rewritten"
+    UNUSABLE = "unusable"
+
+
+class ClusterOutcome(NamedTuple):
+    """What a task folded of one cluster.
+
+    The offsets and counts are those of the log; `unfolded_count` is that of the records of the
+    snapshot with which the fold began, and of the records before it that the log still has.
+    `pieces` are the records that were read, as far as this task did not write them into their table
+    itself. `replaces_all` means that all rows of the cluster that are in the tables go.
+    """
+
+    cluster_id: str
+    begin: FoldBegin
+    node_id: int | None
+    log_directory: str
+    from_offset: int
+    next_offset: int
+    control_count: int
+    metadata_count: int
+    unfolded_count: int
+    pieces: list[Piece]
+    staged: list[StagedFile]
+    errors: list[ErrorRow]
+    replaces_all: bool
+    is_tail_torn: bool
+    duration_ms: int
+
+    @property
+    def record_count(self) -> int:
+        """The records of the log that were folded."""
+        return self.control_count + self.metadata_count
+
+
+class PiecePlan(NamedTuple):
+    """A piece of a cluster's log whose records are to be written."""
+
+    run: RunPlan
+    cluster_id: str
+    directory: str
+    piece: Piece
+
+
+class PieceOutcome(NamedTuple):
+    """What a task wrote of a piece into the table of records."""
+
+    cluster_id: str
+    record_count: int
+    staged: list[StagedFile]
+
+
+class FailedTask(NamedTuple):
+    """A task that ends the run: one line for the user."""
+
+    reason: str

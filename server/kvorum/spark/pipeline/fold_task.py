@@ -1,0 +1,205 @@
+"""What a task does for one cluster: its log folded into rows, the rows into staged files."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from kvorum.spark.errors import LogFilesError, SparkSliceError
+from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
+from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.spark.pipeline.cluster_plan import (
+    ClusterOutcome,
+    ClusterPlan,
+    FailedTask,
+    FoldBegin,
+)
+from kvorum.spark.pipeline.cluster_state import ClusterState
+from kvorum.spark.pipeline.errors import UnreconciledError
+from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold
+from kvorum.spark.pipeline.layout import CLUSTER_FILE, HISTORY_FILE, STATE, day_directory, day_of
+from kvorum.spark.pipeline.log_fold import RowPlace
+from kvorum.spark.pipeline.log_reading import Piece
+from kvorum.spark.pipeline.output_files import output_files
+from kvorum.spark.pipeline.own_tables import ErrorRow
+from kvorum.spark.pipeline.records_task import write_records
+from kvorum.spark.pipeline.reference import by_preference, divergence_rows
+from kvorum.spark.pipeline.replicas import Replica
+from kvorum.spark.pipeline.staged_files import Stage, table_of
+from kvorum.spark.pipeline.tables import ROW_TYPES
+
+INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Records of files up to this size are written by the same task: a second job costs more."""
+DIVERGENCE: Final = "replica_divergence"
+ERRORS: Final = "errors"
+_STATE_TABLE: Final = MappingProxyType({kind: name for name, kind in STATE_TABLES.items()})
+
+
+def fold_cluster(plan: ClusterPlan) -> ClusterOutcome | FailedTask:
+    """Fold what is new of a cluster, and stage the files of its tables."""
+    started = time.monotonic()
+    try:
+        replicas = by_preference(plan.cluster.replicas, plan.run.file_system_options)
+        try:
+            folded = LogFold(plan, replicas).folded()
+        except LogFilesError as error:
+            if not plan.run.keeps_errors:
+                raise
+            return _outcome_without_log(plan, replicas[0].replica, str(error))
+        return _ClusterTask(plan, folded).outcome(started)
+    except (SparkSliceError, OSError) as error:
+        return FailedTask(str(error) or type(error).__name__)
+
+
+def _outcome_without_log(plan: ClusterPlan, replica: Replica, reason: str) -> ClusterOutcome:
+    """Stage the error of a cluster that cannot be folded; its tables stay as they are."""
+    run, state = plan.run, plan.state
+    files = output_files(run.root, run.file_system_options)
+    stage = Stage(files, run.root, run.staging, run.number)
+    error = ErrorRow(run.number, replica.log_directory, 0, None, "unusable", reason)
+    batch = record_batch(ROW_TYPES[ERRORS], [error])
+    stage.add_rows(ERRORS, plan.directory, table_of([batch]))
+    fingerprint = plan.cluster.fingerprint
+    state = (
+        ClusterState(None, None, 0, fingerprint, None, [], run.with_json)
+        if state is None
+        else replace(state, fingerprint=fingerprint)
+    )
+    stage.add_bytes(f"{STATE}/{plan.directory}/{CLUSTER_FILE}", state.to_bytes())
+    return ClusterOutcome(
+        cluster_id=plan.cluster.cluster_id,
+        begin=FoldBegin.UNUSABLE,
+        node_id=replica.node_id,
+        log_directory=replica.log_directory,
+        from_offset=state.next_offset,
+        next_offset=state.next_offset,
+        control_count=0,
+        metadata_count=0,
+        unfolded_count=0,
+        pieces=[],
+        staged=stage.staged,
+        errors=[error],
+        replaces_all=False,
+        is_tail_torn=False,
+        duration_ms=0,
+    )
+
+
+class _ClusterTask:
+    """The files of one cluster, made from its folded log."""
+
+    def __init__(self, plan: ClusterPlan, folded: FoldedLog) -> None:
+        self._plan = plan
+        self._run = plan.run
+        self._folded = folded
+        self._stage = folded.stage
+
+    def outcome(self, started: float) -> ClusterOutcome:
+        """Stage all files; return what they are."""
+        pieces = self._write_records()
+        self._folded.rows.finish()
+        self._write_open_rows()
+        self._write_state()
+        self._write_divergence()
+        if self._folded.errors:
+            self._add(ERRORS, self._plan.directory, self._folded.errors)
+        folded, reference = self._folded, self._folded.replicas[0].replica
+        self._save()
+        return ClusterOutcome(
+            cluster_id=self._plan.cluster.cluster_id,
+            begin=folded.start.begin,
+            node_id=reference.node_id,
+            log_directory=reference.log_directory,
+            from_offset=folded.start.next_offset,
+            next_offset=folded.history.next_offset,
+            control_count=folded.counts.control,
+            metadata_count=folded.counts.metadata,
+            unfolded_count=self._unfolded_count,
+            pieces=pieces,
+            staged=self._stage.staged,
+            errors=folded.errors,
+            replaces_all=self._replaces_all,
+            is_tail_torn=folded.reading.is_tail_torn,
+            duration_ms=round((time.monotonic() - started) * 1000),
+        )
+
+    @property
+    def _unfolded_count(self) -> int:
+        return self._folded.start.snapshot_count + self._folded.earlier.handed_count
+
+    @property
+    def _replaces_all(self) -> bool:
+        is_added = {FoldBegin.SAVED, FoldBegin.LOG_STARTS_LATER}
+        return self._folded.start.begin not in is_added
+
+    def _write_records(self) -> list[Piece]:
+        """Write the table of records if it is small; return the pieces that are left to others."""
+        folded = self._folded
+        pieces = [*folded.start.pieces, *folded.earlier.pieces, *folded.reading.pieces]
+        if sum(piece.unit.end - piece.unit.start.position for piece in pieces) > INLINE_BYTES_MAX:
+            return pieces
+        written = write_records(
+            pieces,
+            folded.rows,
+            with_json=self._run.with_json,
+            options=self._run.file_system_options,
+        )
+        counts = folded.counts
+        expected = counts.control + counts.metadata + self._unfolded_count
+        if written != expected:
+            raise UnreconciledError(
+                f"{self._plan.cluster.cluster_id}: {expected} records were read, but {written} "
+                "are in the table of records"
+            )
+        return []
+
+    def _write_open_rows(self) -> None:
+        """Write what is not over; the next run replaces these files."""
+        open_rows: dict[tuple[str, int | None], list[tuple[Any, ...]]] = defaultdict(list)
+        for row in self._folded.history.open_rows():
+            open_rows[RowPlace.of(row)].append(row)
+        last_day = day_of(self._folded.history.last_timestamp_ms)
+        filled = {table for table, _ in open_rows}
+        for table in HISTORY_TABLES.keys() - filled:
+            # A table without rows has a file, too, so that it can be read.
+            open_rows[table, last_day] = []
+        for (table, day), rows in open_rows.items():
+            self._add(table, f"{self._plan.directory}/{day_directory(day)}", rows, is_open=True)
+
+    def _write_state(self) -> None:
+        rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in STATE_TABLES}
+        for row in self._folded.history.end_state():
+            rows[_STATE_TABLE[type(row)]].append(row)
+        for table, found in rows.items():
+            self._add(table, self._plan.directory, found, is_open=True)
+
+    def _write_divergence(self) -> None:
+        reference, *others = [each.replica for each in self._folded.replicas]
+        rows = list(divergence_rows(reference, others, self._run.file_system_options))
+        self._add(DIVERGENCE, self._plan.directory, rows, is_open=True)
+
+    def _add(
+        self, table: str, folders: str, rows: Sequence[tuple[Any, ...]], *, is_open: bool = False
+    ) -> None:
+        batch = record_batch(ROW_TYPES[table], rows)
+        self._stage.add_rows(table, folders, table_of([batch]), is_open=is_open)
+
+    def _save(self) -> None:
+        """Stage what the next run goes on from."""
+        folder = f"{STATE}/{self._plan.directory}"
+        history = f"{folder}/{HISTORY_FILE}-{self._run.number:06}"
+        self._stage.add_bytes(history, self._folded.history.to_bytes())
+        state = ClusterState(
+            tail=self._folded.reading.tail,
+            tail_place=self._folded.reading.tail_place,
+            next_offset=self._folded.history.next_offset,
+            fingerprint=self._plan.cluster.fingerprint,
+            history=history,
+            replaced=[history, *(file.target for file in self._stage.staged if file.is_open)],
+            with_json=self._run.with_json,
+        )
+        self._stage.add_bytes(f"{folder}/{CLUSTER_FILE}", state.to_bytes())

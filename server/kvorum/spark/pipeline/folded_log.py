@@ -1,0 +1,180 @@
+"""A cluster's log, folded as far as it can be: saved history first, then what its replicas have.
+
+Up to four passes may be needed: from the saved history; anew, where the log is not what was saved;
+from the reference alone, where the replicas do not fit together; and once more up to a record that
+contradicts those before it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kvorum.spark.errors import LogFilesError
+from kvorum.spark.files.damage import Damage
+from kvorum.spark.history import MetadataHistory
+from kvorum.spark.history.errors import SavedHistoryError
+from kvorum.spark.pipeline.cluster_plan import ClusterPlan, FoldBegin
+from kvorum.spark.pipeline.day_rows import DayRows
+from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
+from kvorum.spark.pipeline.fold_start import FoldStart, first_start
+from kvorum.spark.pipeline.log_fold import FoldCounts, StoppedError, fold
+from kvorum.spark.pipeline.log_reading import LogReading
+from kvorum.spark.pipeline.log_tail import Tail
+from kvorum.spark.pipeline.output_files import output_files
+from kvorum.spark.pipeline.own_tables import ErrorRow
+from kvorum.spark.pipeline.readable_replica import ENDLESS, ReadableReplica
+from kvorum.spark.pipeline.staged_files import Stage
+
+PASSES_MAX: Final = 4
+
+
+class FoldedLog(NamedTuple):
+    """The history after the last pass, with what it read and the rows that it made.
+
+    `earlier` read what the log still has before the end of the snapshot that the history begins
+    with: these are records for their table, and no part of the history. `replicas` are in the order
+    of preference.
+    """
+
+    start: FoldStart
+    history: MetadataHistory
+    reading: LogReading
+    earlier: LogReading
+    counts: FoldCounts
+    stage: Stage
+    rows: DayRows
+    replicas: tuple[ReadableReplica, ...]
+    errors: list[ErrorRow]
+
+
+class LogFold:
+    """The passes over one cluster's log."""
+
+    def __init__(self, plan: ClusterPlan, replicas: tuple[ReadableReplica, ...]) -> None:
+        self._plan = plan
+        self._run = plan.run
+        self._replicas = replicas
+        self._usable = replicas
+        self._limit = ENDLESS
+        self._stopped: list[ErrorRow] = []
+
+    def folded(self) -> FoldedLog:
+        """Return the log, folded; raises `SparkSliceError` for damage that ends the run."""
+        begin = FoldBegin.LOG if self._history_path is None else FoldBegin.SAVED
+        for _ in range(PASSES_MAX):
+            damages: list[Damage] = []
+            start = self._start(begin, damages)
+            try:
+                folded = self._pass(start, damages)
+            except StoppedError as error:
+                self._stop_at(error)
+                continue
+            if not self._is_rewritten(folded):
+                return folded
+            if begin is FoldBegin.LOG_REWRITTEN:
+                self._usable = self._replicas[:1]
+            begin = FoldBegin.LOG_REWRITTEN
+        raise PipelineError(
+            f"{self._replicas[0].replica.log_directory}: the log changed while it was read"
+        )
+
+    @property
+    def _history_path(self) -> str | None:
+        state = self._plan.state
+        return None if state is None else state.history
+
+    def _start(self, begin: FoldBegin, damages: list[Damage]) -> FoldStart:
+        for each in self._replicas:
+            each.holes.clear()
+        found = damages if self._run.keeps_errors else None
+        if begin is FoldBegin.SAVED:
+            saved = self._saved_start()
+            if not self._starts_later(saved.next_offset):
+                return saved
+            begin = FoldBegin.LOG_STARTS_LATER
+        start = first_start(self._usable, self._run.file_system_options, found)
+        return start if begin is FoldBegin.LOG else start._replace(begin=begin)
+
+    def _saved_start(self) -> FoldStart:
+        state, path = self._plan.state, self._history_path
+        assert state is not None
+        files = output_files(self._run.root, self._run.file_system_options)
+        data = files.read(f"{self._run.root}/{path}")
+        try:
+            if data is None:
+                raise SavedHistoryError("the file is gone")
+            history = MetadataHistory.from_bytes(data)
+        except SavedHistoryError as error:
+            raise DamagedOutputError(f"{self._run.root}/{path}: {error}: use --rebuild") from error
+        return FoldStart(FoldBegin.SAVED, history, history.next_offset, state.tail, [], 0)
+
+    def _starts_later(self, offset: int) -> bool:
+        """Return whether all logs begin behind an offset, so that a snapshot has to stand in."""
+        starts = [each.replica.start_offset for each in self._replicas]
+        return all(start is not None and start > offset for start in starts)
+
+    def _pass(self, start: FoldStart, damages: list[Damage]) -> FoldedLog:
+        run = self._run
+        files = output_files(run.root, run.file_system_options)
+        stage = Stage(files, run.root, run.staging, run.number)
+        rows = DayRows(stage, self._plan.directory)
+        reading = self._reading(start.next_offset, start.tail, self._limit)
+        earlier = self._read_earlier(start)
+        counts = fold(start.history, reading, rows)
+        found = (*damages, *earlier.damages, *reading.damages)
+        errors = [_error_row(run.number, each) for each in found]
+        errors += self._stopped
+        return FoldedLog(
+            start, start.history, reading, earlier, counts, stage, rows, self._replicas, errors
+        )
+
+    def _reading(self, offset: int, tail: Tail | None, limit: int) -> LogReading:
+        return LogReading(
+            self._usable,
+            self._run.file_system_options,
+            offset,
+            tail,
+            limit=limit,
+            is_failfast=not self._run.keeps_errors,
+        )
+
+    def _read_earlier(self, start: FoldStart) -> LogReading:
+        """Read the records of the log that the snapshot of `start` stands in for."""
+        first = self._usable[0].replica.start_offset
+        is_covered = first is not None and bool(start.pieces)
+        begin = min(first or 0, start.next_offset) if is_covered else start.next_offset
+        earlier = self._reading(begin, None, start.next_offset)
+        for _ in earlier.records():
+            pass
+        return earlier
+
+    def _stop_at(self, error: StoppedError) -> None:
+        if not self._run.keeps_errors:
+            raise LogFilesError(str(error)) from error
+        self._limit = error.offset
+        row = ErrorRow(
+            self._run.number, error.path, error.offset, None, "contradiction", error.reason
+        )
+        self._stopped = [row]
+
+    def _is_rewritten(self, folded: FoldedLog) -> bool:
+        """Return whether the log is not the one whose end was saved, or not one log at all."""
+        reading, start = folded.reading, folded.start
+        if reading.is_tail_gone:
+            return True
+        if start.begin is not FoldBegin.SAVED or reading.next_offset > start.next_offset:
+            return False
+        end = self._replicas[0].end_offset
+        reached = reading.highest_offset if end == ENDLESS else end
+        return 0 < reached < start.next_offset
+
+
+def _error_row(run: int, damage: Damage) -> ErrorRow:
+    return ErrorRow(
+        run=run,
+        path=damage.path,
+        offset=damage.first_offset,
+        last_offset=damage.last_offset,
+        kind=damage.kind.value.replace(" ", "_"),
+        reason=damage.text,
+    )

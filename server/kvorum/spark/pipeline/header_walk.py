@@ -1,0 +1,72 @@
+"""The headers of the batches of one replica, in the order of the log; no record is read.
+
+A checksum is taken from the header and not verified: where it is wrong, reading the records finds
+out. A header that cannot be one ends the walk through its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kvorum.spark.files.batch_places import header_at, header_problem
+from kvorum.spark.files.file_systems import files_at
+from kvorum.spark.files.file_window import FileWindow
+from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.pipeline.replicas import Replica
+
+
+class BatchPlace(NamedTuple):
+    """What one replica has at an offset: where its batch ends, and what identifies it."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    crc: int
+    size: int
+
+
+def batch_places(replica: Replica, options: Mapping[str, Any]) -> Iterator[BatchPlace]:
+    """Yield the batches of a replica's segments, whose offsets ascend.
+
+    A file that cannot be read ends in the same way as a damaged one.
+    """
+    offset = -1
+    for file in replica.segments:
+        for place in _places_in(file, options):
+            if place.base_offset >= offset:
+                yield place
+                offset = place.next_offset
+
+
+def _places_in(file: LogFile, options: Mapping[str, Any]) -> Iterator[BatchPlace]:
+    try:
+        opened = files_at(file.path, options).open(file.path)
+    except OSError:
+        return
+    window = FileWindow(opened, end=file.size)
+    position = 0
+    try:
+        while (header := header_at(window, position)) is not None:
+            end = position + header.size
+            if header_problem(header) is not None or end > window.end:
+                return
+            yield BatchPlace(
+                header.base_offset, header.next_offset, header.leader_epoch, header.crc, header.size
+            )
+            position = end
+    except OSError:
+        return
+    finally:
+        opened.close()
+
+
+def last_place(replica: Replica, options: Mapping[str, Any]) -> BatchPlace | None:
+    """Return the last batch of a replica; None where no segment has one."""
+    for file in reversed(replica.segments):
+        last = None
+        for place in _places_in(file, options):
+            last = place
+        if last is not None:
+            return last
+    return None

@@ -1,0 +1,97 @@
+"""Tasks on Spark: one for each item, the first item first, with progress while they run.
+
+Results are a few names and numbers; rows do not come through here, nor through the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Final, NamedTuple, cast
+from uuid import uuid4
+
+from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import SparkSession
+
+from kvorum.spark.pipeline.cluster_plan import FailedTask
+from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.pipeline.tasks import Item, Result
+
+SHOW_S: Final = 0.5
+
+
+class _Done(NamedTuple):
+    """Tasks that are done; `failure` is the reason of the first that failed."""
+
+    tasks: int = 0
+    records: int = 0
+    failure: str | None = None
+
+
+class _DoneParam(AccumulatorParam[_Done]):
+    """How Spark adds up what the tasks report."""
+
+    def zero(self, value: _Done) -> _Done:  # noqa: ARG002 - Spark's signature
+        return _Done()
+
+    def addInPlace(self, value1: _Done, value2: _Done) -> _Done:  # noqa: N802 - Spark's name
+        return _Done(
+            value1.tasks + value2.tasks,
+            value1.records + value2.records,
+            value1.failure or value2.failure,
+        )
+
+
+class SparkTasks:
+    """Tasks in the executors of a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+
+    def run(
+        self,
+        task: Callable[[Item], Result | FailedTask],
+        items: Sequence[Item],
+        *,
+        records_of: Callable[[Result], int],
+        show: Callable[[int, int], None],
+    ) -> list[Result]:
+        """See `Tasks`."""
+        context = self._context
+        done = context.accumulator(_Done(), _DoneParam())
+
+        def observed(item: Item) -> Result | FailedTask:
+            result = task(item)
+            if isinstance(result, FailedTask):
+                done.add(_Done(failure=result.reason))
+            else:
+                done.add(_Done(1, records_of(result)))
+            return result
+
+        group = f"kvorum-{uuid4().hex}"
+
+        def collect() -> list[Result | FailedTask]:
+            context.setJobGroup(group, "kvorum pipeline", interruptOnCancel=True)
+            rdd: Any = context.parallelize(items, len(items))
+            return cast("list[Result | FailedTask]", rdd.map(observed).collect())
+
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(collect)
+            try:
+                while not wait([future], timeout=SHOW_S).done and done.value.failure is None:
+                    show(done.value.tasks, done.value.records)
+            finally:
+                if not future.done():
+                    context.cancelJobGroup(group)
+        return _results(future, done.value.failure)
+
+
+def _results(future: Future[list[Result | FailedTask]], failure: str | None) -> list[Result]:
+    if failure is not None:
+        raise PipelineError(failure)
+    results: list[Result] = []
+    for each in future.result():
+        if isinstance(each, FailedTask):
+            raise PipelineError(each.reason)
+        results.append(each)
+    return results

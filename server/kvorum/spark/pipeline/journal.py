@@ -1,0 +1,99 @@
+"""The journal of a run: written at once, it is the commit; what it lists is then done.
+
+1. All files of a run are staged; nothing that a reader looks at has changed.
+2. ``_commits/N.json`` is written in one step. From here on the run counts.
+3. New files are moved to their places, and those that they replace are removed.
+4. ``_commits/N.done`` is written, and the staged files' directory is removed.
+
+A run that was killed before step 2 has left nothing but staged files, which the next one drops. One
+killed later is completed by the next: each move and removal has the same outcome however often it
+is tried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from kvorum.spark.pipeline.errors import DamagedOutputError
+from kvorum.spark.pipeline.layout import COMMITS, STAGING
+from kvorum.spark.pipeline.output_files import OutputFiles
+
+JOURNAL_SUFFIX: Final = ".json"
+DONE_SUFFIX: Final = ".done"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What makes a run visible; all paths are relative to the output.
+
+    `moves` are pairs of a staged file and its place, `rows` the new rows of each table.
+    """
+
+    number: int
+    staging: str
+    moves: list[list[str]]
+    removes: list[str]
+    rows: dict[str, int]
+
+    def to_bytes(self) -> bytes:
+        """Return the journal as it is stored."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
+
+
+def commit(files: OutputFiles, root: str, journal: Journal) -> None:
+    """Make a run's files visible; it counts from the moment that the journal is there."""
+    files.write(_path(root, journal.number, JOURNAL_SUFFIX), journal.to_bytes())
+    complete(files, root, journal)
+
+
+def complete(files: OutputFiles, root: str, journal: Journal) -> None:
+    """Do what a committed journal lists, as far as it is not done."""
+    for source, target in journal.moves:
+        if files.exists(f"{root}/{source}"):
+            files.move(f"{root}/{source}", f"{root}/{target}")
+        elif not files.exists(f"{root}/{target}"):
+            raise DamagedOutputError(
+                f"{root}/{target}: run {journal.number} is committed, but this file of it is gone; "
+                "write the output anew with --rebuild in an empty directory"
+            )
+    for path in journal.removes:
+        files.remove(f"{root}/{path}")
+    files.write(_path(root, journal.number, DONE_SUFFIX), b"")
+    files.remove_tree(f"{root}/{journal.staging}")
+
+
+def recover(files: OutputFiles, root: str) -> tuple[int, list[int]]:
+    """Complete committed runs, drop what others staged.
+
+    Returns the number of the next run, and those of the runs that were completed. Only the holder
+    of the output's lock may do this.
+    """
+    names = set(files.names_in(f"{root}/{COMMITS}"))
+    numbers = sorted(_numbers(names))
+    unfinished = [number for number in numbers if f"{number}{DONE_SUFFIX}" not in names]
+    for number in unfinished:
+        complete(files, root, _read(files, root, number))
+    files.remove_tree(f"{root}/{STAGING}")
+    return max(numbers, default=0) + 1, unfinished
+
+
+def _numbers(names: set[str]) -> Iterator[int]:
+    for name in names:
+        stem = name.removesuffix(JOURNAL_SUFFIX)
+        if stem != name and stem.isdecimal():
+            yield int(stem)
+
+
+def _read(files: OutputFiles, root: str, number: int) -> Journal:
+    path = _path(root, number, JOURNAL_SUFFIX)
+    try:
+        return Journal(**json.loads(files.read(path) or b""))
+    except (ValueError, TypeError) as error:
+        raise DamagedOutputError(f"{path}: not a journal: {error}") from error
+
+
+def _path(root: str, number: int, suffix: str) -> str:
+    return f"{root}/{COMMITS}/{number}{suffix}"

@@ -1,0 +1,86 @@
+"""One run at a time: the file ``_lock`` in the output.
+
+On this machine the operating system holds the lock, and drops it when the process ends, however it
+ends. Elsewhere the file itself is the lock: it is created when a run begins and removed when it
+ends; what a killed run left counts until its process is gone, or until the file is removed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from kvorum.spark.pipeline.errors import OutputInUseError
+from kvorum.spark.pipeline.layout import LOCK
+from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles
+from kvorum.storage.files import RealFileSystem
+
+
+@contextmanager
+def locked(files: OutputFiles, root: str) -> Generator[None]:
+    """Hold the output for one run; raises `OutputInUseError` where another one holds it."""
+    path = f"{root}/{LOCK}"
+    holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": uuid4().hex})
+    if isinstance(files, LocalOutput):
+        with _held_by_system(Path(path), holder):
+            yield
+        return
+    _take_file(files, path, holder)
+    try:
+        yield
+    finally:
+        files.remove(path)
+
+
+@contextmanager
+def _held_by_system(path: Path, holder: str) -> Generator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = RealFileSystem().lock(path)
+    if held is None:
+        raise OutputInUseError(f"{path.parent}: {_named(path.read_text('utf-8'))} writes to it")
+    try:
+        path.write_text(holder, encoding="utf-8")
+        yield
+        path.write_text("", encoding="utf-8")
+    finally:
+        held.release()
+
+
+def _take_file(files: OutputFiles, path: str, holder: str) -> None:
+    """Create the file of the lock; of two runs that do at once, the last writer has it."""
+    found = files.read(path)
+    if found is not None and not _is_of_ended_process(found):
+        raise OutputInUseError(
+            f"{path}: {_named(found.decode())} writes to this output; if that process has ended "
+            "on another machine, remove this file"
+        )
+    files.write(path, holder.encode())
+    if files.read(path) != holder.encode():
+        raise OutputInUseError(f"{path}: another run began at the same moment")
+
+
+def _is_of_ended_process(found: bytes) -> bool:
+    """Return whether a lock was left by a process of this machine that has ended."""
+    try:
+        facts = json.loads(found)
+        if facts["host"] != socket.gethostname():
+            return False
+        os.kill(facts["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except (ValueError, KeyError, OSError):
+        return False
+    return False
+
+
+def _named(holder: str) -> str:
+    try:
+        facts = json.loads(holder)
+        return f"process {facts['pid']} on {facts['host']}"
+    except (ValueError, KeyError):
+        return "another process"

@@ -1,0 +1,210 @@
+"""The records of one cluster's log in order, read from its replicas.
+
+The reference is the replica that reached furthest. Where it is damaged, or begins too late, another
+replica that has the offsets is read, up to where the reference has them again. A replica is only
+read on from where its batch is the one that was read last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kvorum.spark.errors import DamagedFileError
+from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.range_reader import read_range
+from kvorum.spark.files.ranges import FileRange, plan_ranges
+from kvorum.spark.history.log_record import LogRecord
+from kvorum.spark.pipeline.batch_records import decoded_records
+from kvorum.spark.pipeline.log_tail import Tail, TailPlace
+from kvorum.spark.pipeline.readable_replica import ENDLESS, Hole, ReadableReplica
+from kvorum.spark.pipeline.replicas import Replica
+from kvorum.wire.records import RecordBatch
+
+RANGE_BYTES: Final = 16 * 1024 * 1024
+"""About how much of a segment is read again in order to go on within it."""
+RUN_BYTES_MAX: Final = 256 * 1024
+"""How many bytes of batches are decoded at once: enough to make the price of a run small."""
+
+
+class Piece(NamedTuple):
+    """Records of a range of a file, from `first_offset` up to `end_offset`, itself not included."""
+
+    unit: FileRange
+    first_offset: int
+    end_offset: int
+
+
+Records: TypeAlias = Generator[LogRecord, None, Damage | None]
+
+
+@dataclass(slots=True)
+class LogReading:
+    """One pass over a cluster's log, from `next_offset` up to `limit`, itself not included.
+
+    `replicas` are in the order of preference. `tail` is the batch before `next_offset`, where that
+    is known. `is_tail_gone` means that the reference has another batch there, so that the reading
+    ended: what was folded before is not what its log has.
+
+    Damage is raised where `is_failfast`, else it is in `damages`. `highest_offset` is the end of
+    the batches that were met, those before `next_offset` included; `path` is the file that is read,
+    and `tail_place` the place of the tail's batch.
+    `offered_count` counts offsets by the headers
+    of batches, `withheld_count` those of them that came behind a damage in their batch.
+    """
+
+    replicas: Sequence[ReadableReplica]
+    options: Mapping[str, Any]
+    next_offset: int
+    tail: Tail | None
+    limit: int = ENDLESS
+    is_failfast: bool = True
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    damages: list[Damage] = field(default_factory=list[Damage])
+    offered_count: int = 0
+    withheld_count: int = 0
+    highest_offset: int = 0
+    path: str = ""
+    tail_place: TailPlace | None = None
+    is_tail_torn: bool = False
+    is_tail_gone: bool = False
+
+    @property
+    def handed_count(self) -> int:
+        """The number of records that were handed out."""
+        return self.offered_count - self.withheld_count
+
+    def records(self) -> Iterator[LogRecord]:
+        """Yield the records from the next offset on, as far as any replica has them."""
+        while self.next_offset < self.limit:
+            index = self._index_of_readable()
+            if index is None:
+                return
+            before = self.next_offset
+            self.is_tail_gone = False
+            yield from self._of_replica(index)
+            if self.is_tail_gone and index == 0:
+                return
+            if self.next_offset == before and self.replicas[index].has(before):
+                # Nothing came from this replica, so the next one has to have it.
+                self.replicas[index].holes.append(Hole(before, ENDLESS))
+
+    def _index_of_readable(self) -> int | None:
+        having = (i for i, each in enumerate(self.replicas) if each.has(self.next_offset))
+        return next(having, None)
+
+    def _of_replica(self, index: int) -> Iterator[LogRecord]:
+        """Yield the records of one replica, up to a damage or to where a preferred one has them."""
+        ends = [each.next_after(self.next_offset) for each in self.replicas[:index]]
+        until = min([*ends, self.limit])
+        for unit in self._units(self.replicas[index].replica):
+            first, self.path = self.next_offset, unit.file.path
+            damage = yield from self._of_range(unit, until)
+            if self.next_offset > first:
+                self.pieces.append(Piece(unit, first, self.next_offset))
+            if damage is not None:
+                last = damage.last_offset
+                end = ENDLESS if last is None else last + 1
+                self.replicas[index].holes.append(Hole(damage.first_offset, end))
+                return
+            if self.is_tail_gone or self.next_offset >= until:
+                return
+
+    def _units(self, replica: Replica) -> list[FileRange]:
+        """Return the ranges from the one that holds the last known batch on."""
+        planned = plan_ranges(
+            replica.found, range_bytes=RANGE_BYTES, file_system_options=self.options
+        )
+        return [
+            unit._replace(missing_from=None)
+            for unit in planned
+            if unit.file in replica.segments
+            and (unit.end_offset is None or unit.end_offset >= self.next_offset)
+        ]
+
+    def _of_range(self, unit: FileRange, until: int) -> Records:
+        """Yield the records of one range; return a damage that ends the reading, or None."""
+        for run, met in self._runs(unit, until):
+            damage = yield from self._of_run(unit, run, until)
+            if damage is not None:
+                return damage
+            if met is not None and self._is_in_the_way(met):
+                return met
+        return None
+
+    def _runs(
+        self, unit: FileRange, until: int
+    ) -> Iterator[tuple[list[RecordBatch], Damage | None]]:
+        """Yield batches that come next, many at once, and the damage behind them, if any."""
+        run: list[RecordBatch] = []
+        size = 0
+        for item in read_range(unit, file_system_options=self.options):
+            first = item.first_offset if isinstance(item, Damage) else item.base_offset
+            if first >= until or self.is_tail_gone:
+                break
+            if isinstance(item, Damage):
+                yield run, item
+                run, size = [], 0
+            elif self._is_wanted(item):
+                run.append(item)
+                size += item.size
+                if size > RUN_BYTES_MAX:
+                    yield run, None
+                    run, size = [], 0
+        yield run, None
+
+    def _is_wanted(self, batch: RecordBatch) -> bool:
+        """Return whether a batch has records that come next, and compare it with the tail."""
+        self.highest_offset = max(self.highest_offset, batch.next_offset)
+        if batch.base_offset >= self.next_offset:
+            return True
+        if batch.next_offset < self.next_offset:
+            return False
+        if self.tail is not None:
+            found = Tail(self.next_offset, batch.partition_leader_epoch, batch.crc)
+            self.is_tail_gone = found != self.tail
+            self.tail_place = TailPlace(self.path, batch.position)
+        return batch.next_offset > self.next_offset and not self.is_tail_gone
+
+    def _is_in_the_way(self, damage: Damage) -> bool:
+        """Note a damage; return whether offsets that come next are missing because of it."""
+        last = damage.last_offset
+        is_read = last is not None and last < self.next_offset
+        if damage.kind is DamageKind.TORN_TAIL:
+            self.is_tail_torn = True
+            return False
+        if is_read and damage.first_offset < self.next_offset:
+            return False
+        self._note(damage)
+        return not is_read
+
+    def _note(self, damage: Damage) -> None:
+        if self.is_failfast:
+            raise DamagedFileError(file=damage.path, offset=damage.first_offset, reason=damage.text)
+        self.damages.append(damage)
+
+    def _of_run(self, unit: FileRange, run: list[RecordBatch], until: int) -> Records:
+        """Yield the records of batches; return a damage within one of them, or None."""
+        if not run:
+            return None
+        begin, end = self.next_offset, min(run[-1].next_offset, until)
+        self.offered_count += end - begin
+        for item in decoded_records(unit.file.path, run):
+            if isinstance(item, Damage):
+                self._note(item)
+                self.withheld_count += end - item.first_offset
+                self._advance(unit, run, item.first_offset)
+                return item
+            if begin <= item.offset < until:
+                yield item
+        self._advance(unit, run, end)
+        return None
+
+    def _advance(self, unit: FileRange, run: list[RecordBatch], end: int) -> None:
+        """Move to `end`, which is within one of these batches or behind the last one."""
+        self.next_offset = end
+        for batch in run:
+            if batch.base_offset < end <= batch.next_offset:
+                self.tail = Tail(end, batch.partition_leader_epoch, batch.crc)
+                self.tail_place = TailPlace(unit.file.path, batch.position)

@@ -1,0 +1,209 @@
+"""The files of the output: written, moved and removed, on this machine or by fsspec.
+
+Executors and the driver use the same paths, so on a Spark cluster the output is on a file system
+that all of them reach. Every file is written whole, under a name of its own, and then moved.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from kvorum.spark.errors import LogFilesError
+from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END
+
+
+class OutputFiles(Protocol):
+    """A file system, as far as the output needs it. Its methods raise OSError."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, with the directories above it; it is there whole or not at all."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """Return the bytes of a file; None where there is none."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        ...
+
+    def names_in(self, directory: str) -> list[str]:
+        """Return the names in a directory, sorted; none where it is missing."""
+        ...
+
+    def files_below(self, directory: str) -> list[str]:
+        """Return the paths of the files at any depth, sorted; none where it is missing."""
+        ...
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file over `target`, whose directories are made."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; a missing one is no error."""
+        ...
+
+    def remove_tree(self, directory: str) -> None:
+        """Remove a directory with all that is in it; a missing one is no error."""
+        ...
+
+
+def output_files(path: str, options: Mapping[str, Any]) -> OutputFiles:
+    """Return the file system of an output; `options` are handed to fsspec.
+
+    Raises `LogFilesError` for an unknown scheme, a missing package, or options that do not fit.
+    """
+    if SCHEME_END not in path or path.startswith(LOCAL_SCHEME):
+        return LocalOutput()
+    return RemoteOutput(path, options)
+
+
+def output_root(path: str) -> str:
+    """Return the one form of an output's path, to which names are joined."""
+    if SCHEME_END in path and not path.startswith(LOCAL_SCHEME):
+        return path.rstrip("/")
+    return str(Path(path.removeprefix(LOCAL_SCHEME)).absolute())
+
+
+class LocalOutput:
+    """The file system of this machine."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `OutputFiles`; the bytes are durable before the file has its name."""
+        unfinished = Path(f"{path}.unfinished")
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+
+    def read(self, path: str) -> bytes | None:
+        """See `OutputFiles`."""
+        try:
+            return Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> BinaryIO:
+        """See `OutputFiles`."""
+        return Path(path).open("rb")
+
+    def exists(self, path: str) -> bool:
+        """See `OutputFiles`."""
+        return Path(path).exists()
+
+    def names_in(self, directory: str) -> list[str]:
+        """See `OutputFiles`."""
+        try:
+            return sorted(entry.name for entry in Path(directory).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def files_below(self, directory: str) -> list[str]:
+        """See `OutputFiles`."""
+        return sorted(
+            posixpath.join(folder, name)
+            for folder, _, names in os.walk(directory)
+            for name in names
+        )
+
+    def move(self, source: str, target: str) -> None:
+        """See `OutputFiles`."""
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(source).replace(target)
+
+    def remove(self, path: str) -> None:
+        """See `OutputFiles`."""
+        Path(path).unlink(missing_ok=True)
+
+    def remove_tree(self, directory: str) -> None:
+        """See `OutputFiles`."""
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class RemoteOutput:
+    """A file system of fsspec's; in an object store a move is a copy and a removal."""
+
+    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
+        scheme, _, _ = path.partition(SCHEME_END)
+        try:
+            # Optional, for local files need no package; and without type hints.
+            fsspec: Any = import_module("fsspec")
+            self._system: Any = fsspec.filesystem(scheme, **options)
+        except (ImportError, ValueError, TypeError) as error:
+            reason = str(error).strip() or type(error).__name__
+            raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
+        self._scheme = scheme
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `OutputFiles`."""
+        unfinished = f"{path}.unfinished"
+        self._make_parent(path)
+        self._system.pipe_file(unfinished, data)
+        self._system.mv(unfinished, path)
+
+    def read(self, path: str) -> bytes | None:
+        """See `OutputFiles`."""
+        try:
+            return bytes(self._system.cat_file(path))
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> BinaryIO:
+        """See `OutputFiles`."""
+        opened: BinaryIO = self._system.open(path, "rb")
+        return opened
+
+    def exists(self, path: str) -> bool:
+        """See `OutputFiles`."""
+        self._system.invalidate_cache()
+        return bool(self._system.exists(path))
+
+    def names_in(self, directory: str) -> list[str]:
+        """See `OutputFiles`."""
+        self._system.invalidate_cache()
+        try:
+            found: list[str] = self._system.ls(directory, detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(posixpath.basename(path.rstrip("/")) for path in found)
+
+    def files_below(self, directory: str) -> list[str]:
+        """See `OutputFiles`."""
+        self._system.invalidate_cache()
+        found: list[str] = self._system.find(directory)
+        return sorted(str(self._system.unstrip_protocol(path)) for path in found)
+
+    def move(self, source: str, target: str) -> None:
+        """See `OutputFiles`."""
+        self._make_parent(target)
+        if self._system.exists(target):
+            self._system.rm_file(target)
+        self._system.mv(source, target)
+
+    def remove(self, path: str) -> None:
+        """See `OutputFiles`."""
+        if self.exists(path):
+            self._system.rm_file(path)
+
+    def remove_tree(self, directory: str) -> None:
+        """See `OutputFiles`."""
+        if self.exists(directory):
+            self._system.rm(directory, recursive=True)
+
+    def _make_parent(self, path: str) -> None:
+        # In an object store that has no directories this does nothing, and must not make a bucket.
+        parent = posixpath.dirname(path)
+        if "/" in parent.partition(SCHEME_END)[2]:
+            self._system.makedirs(parent, exist_ok=True)

@@ -1,0 +1,144 @@
+"""The found files by cluster and replica: a replica is one node's copy of a cluster's log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kvorum.spark.errors import LogFilesError
+from kvorum.spark.files.find import FoundFiles
+from kvorum.spark.files.log_file import FileKind, LogFile
+
+
+class Replica(NamedTuple):
+    """The files of one node's metadata log, by offset."""
+
+    node_id: int | None
+    log_directory: str
+    segments: tuple[LogFile, ...]
+    snapshots: tuple[LogFile, ...]
+    is_whole: bool
+
+    @property
+    def start_offset(self) -> int | None:
+        """The first offset of the segments; None without segments."""
+        return (self.segments[0].offset or 0) if self.segments else None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in (*self.segments, *self.snapshots))
+
+    @property
+    def found(self) -> FoundFiles:
+        """The segments as the planner of ranges takes them."""
+        # A snapshot stands in for the offsets before the first segment.
+        whole = {self.log_directory} if self.is_whole else set[str]()
+        return FoundFiles((*self.segments, *self.snapshots), frozenset(whole))
+
+
+class Cluster(NamedTuple):
+    """The replicas of one cluster's log that were found."""
+
+    cluster_id: str
+    replicas: tuple[Replica, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the largest replica: about the work of folding the log."""
+        return max(replica.size for replica in self.replicas)
+
+    @property
+    def fingerprint(self) -> list[list[str | int]]:
+        """Each file with its size, in one order: another one means that there may be news."""
+        return sorted(
+            [file.path, file.size]
+            for replica in self.replicas
+            for file in (*replica.segments, *replica.snapshots)
+        )
+
+
+class Begin(NamedTuple):
+    """Where a fold can begin: with nothing at offset 0, or with a snapshot's state."""
+
+    offset: int
+    snapshot: LogFile | None
+
+
+def clusters_of(found: FoundFiles) -> tuple[Cluster, ...]:
+    """Return the clusters, the largest first, so that no large one is left for the end.
+
+    Raises `LogFilesError` for a file of which no meta.properties says the cluster.
+    """
+    logs: dict[str, dict[tuple[int | None, str], list[LogFile]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for file in found.files:
+        if file.kind is FileKind.BOOTSTRAP:
+            # The first controller wrote these records into the log, too.
+            continue
+        if file.cluster_id is None:
+            raise LogFilesError(
+                f"{file.path}: no meta.properties names its cluster: give --cluster-id"
+            )
+        logs[file.cluster_id][file.node_id, file.log_directory].append(file)
+    if not logs:
+        raise LogFilesError("the input holds neither segments (.log) nor snapshots (.checkpoint)")
+    clusters = [
+        Cluster(cluster_id, tuple(_replicas(by_node, found.whole_directories)))
+        for cluster_id, by_node in logs.items()
+    ]
+    return tuple(sorted(clusters, key=lambda cluster: (-cluster.size, cluster.cluster_id)))
+
+
+def _replicas(
+    by_node: dict[tuple[int | None, str], list[LogFile]], whole: Iterable[str]
+) -> list[Replica]:
+    replicas = [
+        Replica(
+            node_id,
+            directory,
+            tuple(_by_offset(files, FileKind.SEGMENT)),
+            tuple(_by_offset(files, FileKind.SNAPSHOT)),
+            directory in whole,
+        )
+        for (node_id, directory), files in by_node.items()
+    ]
+    return sorted(replicas, key=lambda replica: (replica.node_id or 0, replica.log_directory))
+
+
+def _by_offset(files: list[LogFile], kind: FileKind) -> list[LogFile]:
+    chosen = [file for file in files if file.kind is kind]
+    return sorted(chosen, key=lambda file: (file.offset or 0, file.path))
+
+
+def begins_of(replica: Replica) -> list[Begin]:
+    """Return where a fold of a replica can begin, the one with the longest history first.
+
+    Without segments only the latest snapshot is one. There is none where the segments begin behind
+    every snapshot.
+    """
+    start = replica.start_offset
+    begins = [Begin(0, None)] if start == 0 else []
+    begins += [
+        Begin(file.offset or 0, file)
+        for file in replica.snapshots
+        if start is not None and (file.offset or 0) >= start
+    ]
+    if start is None and replica.snapshots:
+        latest = replica.snapshots[-1]
+        begins.append(Begin(latest.offset or 0, latest))
+    return begins
+
+
+def demand_begin(cluster: Cluster) -> None:
+    """Raise `LogFilesError` where no replica has a place at which a fold can begin."""
+    if any(begins_of(replica) for replica in cluster.replicas):
+        return
+    replica = cluster.replicas[0]
+    covered = max((file.offset or 0 for file in replica.snapshots), default=0)
+    raise LogFilesError(
+        f"{replica.segments[0].path}: the log begins at offset {replica.start_offset}, but nothing "
+        f"here covers the offsets from {covered} on"
+    )

@@ -1,0 +1,54 @@
+"""What a user asks of a run, and what the run reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kvorum.spark.files.find import METADATA_SEARCH, Search
+from kvorum.spark.files.node_identity import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRequest:
+    """Which logs go where, and how.
+
+    `inputs` are paths as the source ``kvorum-metadata`` takes them, `cluster_id` is that of files
+    without a meta.properties file. `is_rebuild` replaces the tables of every cluster of the input.
+    `file_system_options` are fsspec's, for inputs and output.
+    """
+
+    inputs: tuple[str, ...]
+    output: str
+    with_json: bool = False
+    keeps_errors: bool = False
+    is_rebuild: bool = False
+    cluster_id: str | None = None
+    file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def search(self) -> Search:
+        """What is searched at the inputs."""
+        return METADATA_SEARCH._replace(
+            default_identity=Identity(self.cluster_id),
+            file_system_options=self.file_system_options,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineReport:
+    """What a run did.
+
+    `record_count` counts the records of the logs that were new, `row_counts` the rows in new files
+    of each table. `rebuilt` are clusters whose log was not the one of the run before, with why.
+    """
+
+    number: int
+    cluster_count: int
+    changed_count: int
+    record_count: int = 0
+    row_counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    error_count: int = 0
+    rebuilt: Mapping[str, str] = field(default_factory=dict[str, str])
+    duration_s: float = 0.0

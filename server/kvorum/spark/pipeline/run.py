@@ -1,0 +1,221 @@
+"""A run of the pipeline, from the inputs to the commit."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+from uuid import uuid4
+
+from kvorum.spark.files.find import find_files
+from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.spark.pipeline.cluster_plan import (
+    ClusterOutcome,
+    ClusterPlan,
+    FoldBegin,
+    PieceOutcome,
+    PiecePlan,
+    RunPlan,
+)
+from kvorum.spark.pipeline.errors import UnreconciledError
+from kvorum.spark.pipeline.fold_task import fold_cluster
+from kvorum.spark.pipeline.journal import Journal, commit, recover
+from kvorum.spark.pipeline.layout import STAGING
+from kvorum.spark.pipeline.lock import locked
+from kvorum.spark.pipeline.output_files import OutputFiles, output_files, output_root
+from kvorum.spark.pipeline.own_tables import RowCountColumn, RunRow
+from kvorum.spark.pipeline.planning import demand_own_output, plans_of, replaced_files
+from kvorum.spark.pipeline.progress import Progress
+from kvorum.spark.pipeline.records_task import write_piece
+from kvorum.spark.pipeline.replicas import Cluster, clusters_of, demand_begin
+from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
+from kvorum.spark.pipeline.staged_files import Stage, StagedFile, rows_by_table, table_of
+from kvorum.spark.pipeline.tasks import Tasks
+
+RUNS: Final = "runs"
+REBUILT: Final[Mapping[FoldBegin, str]] = MappingProxyType(
+    {
+        FoldBegin.LOG_REWRITTEN: "its log was cut or rewritten since the last run: folded anew",
+        FoldBegin.LOG_STARTS_LATER: (
+            "its log starts behind the last run's end: goes on with a snapshot"
+        ),
+    }
+)
+"""What is reported of a cluster whose log is not the one of the run before."""
+
+
+def find_clusters(request: PipelineRequest) -> tuple[Cluster, ...]:
+    """Return the clusters at the inputs; raises `LogFilesError` where there are no usable logs."""
+    clusters = clusters_of(find_files(request.inputs, request.search))
+    if not request.keeps_errors:
+        for cluster in clusters:
+            demand_begin(cluster)
+    return clusters
+
+
+def run_pipeline(
+    request: PipelineRequest, start_tasks: Callable[[], Tasks], progress: Progress
+) -> PipelineReport:
+    """Bring the tables up to date; `start_tasks` is called only if there is something to do.
+
+    Raises `SparkSliceError` with one clear line, before anything that readers see has changed.
+    """
+    started = time.monotonic()
+    clusters = find_clusters(request)
+    root = output_root(request.output)
+    files = output_files(request.output, request.file_system_options)
+    with locked(files, root):
+        demand_own_output(files, root)
+        number, completed = recover(files, root)
+        for each in completed:
+            progress.note(f"run {each} had been committed, and is completed")
+        run = RunPlan(
+            number=number,
+            root=root,
+            staging=f"{STAGING}/{number}-{uuid4().hex}",
+            with_json=request.with_json,
+            keeps_errors=request.keeps_errors,
+            file_system_options=request.file_system_options,
+        )
+        plans = plans_of(clusters, run, files, is_rebuild=request.is_rebuild)
+        report = PipelineReport(number, len(clusters), len(plans))
+        if plans:
+            report = _Run(run, files, progress).work(plans, report, start_tasks)
+    return replace(report, duration_s=time.monotonic() - started)
+
+
+class _Run:
+    """One run with something to do."""
+
+    def __init__(self, run: RunPlan, files: OutputFiles, progress: Progress) -> None:
+        self._run = run
+        self._files = files
+        self._progress = progress
+        self._began_at_ms = round(time.time() * 1000)
+
+    def work(
+        self,
+        plans: Sequence[ClusterPlan],
+        report: PipelineReport,
+        start_tasks: Callable[[], Tasks],
+    ) -> PipelineReport:
+        """Fold, write and commit; return what was done."""
+        tasks = start_tasks()
+        outcomes = self._fold(tasks, plans)
+        pieces = self._write_pieces(tasks, plans, outcomes)
+        staged = [file for outcome in outcomes for file in outcome.staged]
+        staged += [file for piece in pieces for file in piece.staged]
+        rows = rows_by_table(staged)
+        runs = self._stage_runs(plans, outcomes, pieces)
+        self._progress.close()
+        commit(self._files, self._run.root, self._journal(plans, outcomes, [*staged, *runs], rows))
+        return replace(
+            report,
+            record_count=sum(each.record_count for each in outcomes),
+            row_counts=rows,
+            error_count=sum(len(each.errors) for each in outcomes),
+            rebuilt={
+                each.cluster_id: REBUILT[each.begin] for each in outcomes if each.begin in REBUILT
+            },
+        )
+
+    def _fold(self, tasks: Tasks, plans: Sequence[ClusterPlan]) -> list[ClusterOutcome]:
+        return tasks.run(
+            fold_cluster,
+            plans,
+            records_of=lambda outcome: outcome.record_count,
+            show=lambda done, records: self._progress.show(
+                "clusters", done=done, total=len(plans), records=records
+            ),
+        )
+
+    def _write_pieces(
+        self,
+        tasks: Tasks,
+        plans: Sequence[ClusterPlan],
+        outcomes: Sequence[ClusterOutcome],
+    ) -> list[PieceOutcome]:
+        """Write the records that the folding tasks have left."""
+        pieces = [
+            PiecePlan(self._run, outcome.cluster_id, plan.directory, piece)
+            for plan, outcome in zip(plans, outcomes, strict=True)
+            for piece in outcome.pieces
+        ]
+        if not pieces:
+            return []
+        written = tasks.run(
+            write_piece,
+            pieces,
+            records_of=lambda outcome: outcome.record_count,
+            show=lambda done, records: self._progress.show(
+                "parts of the table of records", done=done, total=len(pieces), records=records
+            ),
+        )
+        demand_all_records(outcomes, written)
+        return written
+
+    def _stage_runs(
+        self,
+        plans: Sequence[ClusterPlan],
+        outcomes: Sequence[ClusterOutcome],
+        pieces: Iterable[PieceOutcome],
+    ) -> list[StagedFile]:
+        stage = Stage(self._files, self._run.root, self._run.staging, self._run.number)
+        by_cluster: dict[str, list[StagedFile]] = defaultdict(list)
+        for piece in pieces:
+            by_cluster[piece.cluster_id] += piece.staged
+        for plan, outcome in zip(plans, outcomes, strict=True):
+            rows = rows_by_table([*outcome.staged, *by_cluster[outcome.cluster_id]])
+            batch = record_batch(RunRow, [self._run_row(outcome, rows)])
+            stage.add_rows(RUNS, plan.directory, table_of([batch]))
+        return stage.staged
+
+    def _run_row(self, outcome: ClusterOutcome, rows: Mapping[str, int]) -> RunRow:
+        return RunRow(
+            run=self._run.number,
+            started_at=self._began_at_ms,
+            duration_ms=outcome.duration_ms,
+            node_id=outcome.node_id,
+            log_directory=outcome.log_directory,
+            begin=outcome.begin,
+            from_offset=outcome.from_offset,
+            to_offset=outcome.next_offset,
+            record_count=outcome.record_count,
+            control_record_count=outcome.control_count,
+            error_count=len(outcome.errors),
+            is_tail_torn=outcome.is_tail_torn,
+            row_counts=tuple(RowCountColumn(*each) for each in sorted(rows.items())),
+        )
+
+    def _journal(
+        self,
+        plans: Sequence[ClusterPlan],
+        outcomes: Sequence[ClusterOutcome],
+        staged: Sequence[StagedFile],
+        rows: Mapping[str, int],
+    ) -> Journal:
+        removes = [
+            path
+            for plan, outcome in zip(plans, outcomes, strict=True)
+            if outcome.begin is not FoldBegin.UNUSABLE
+            for path in replaced_files(plan, self._files, replaces_all=outcome.replaces_all)
+        ]
+        moves = [[file.source, file.target] for file in staged]
+        return Journal(self._run.number, self._run.staging, moves, removes, dict(rows))
+
+
+def demand_all_records(outcomes: Iterable[ClusterOutcome], written: Iterable[PieceOutcome]) -> None:
+    """Raise `UnreconciledError` where the table of records lacks a record that was folded."""
+    counts: Counter[str] = Counter()
+    for each in written:
+        counts[each.cluster_id] += each.record_count
+    for outcome in outcomes:
+        expected = outcome.record_count + outcome.unfolded_count
+        if outcome.pieces and counts[outcome.cluster_id] != expected:
+            raise UnreconciledError(
+                f"{outcome.cluster_id}: {expected} records were read, but "
+                f"{counts[outcome.cluster_id]} are in the table of records"
+            )

@@ -1,0 +1,96 @@
+"""Parquet files of one task, staged: each written whole, and its footer read back."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from kvorum.spark.pipeline.errors import UnreconciledError
+from kvorum.spark.pipeline.output_files import OutputFiles
+
+# The hints of pyarrow's module for Parquet are incomplete.
+_PARQUET: Any = pyarrow.parquet
+
+
+class StagedFile(NamedTuple):
+    """A staged file, and where it goes; both paths are relative to the output.
+
+    `is_open` is for rows that the next run replaces.
+    """
+
+    source: str
+    target: str
+    table: str
+    row_count: int
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where one attempt of a task puts its files.
+
+    `directory` is the run's, relative to `root`. Every attempt has a directory of its own in it: an
+    attempt that Spark gave up may still be writing when the next one begins.
+    """
+
+    files: OutputFiles
+    root: str
+    directory: str
+    run: int
+    attempt: str = field(default_factory=lambda: uuid4().hex)
+    staged: list[StagedFile] = field(default_factory=list[StagedFile])
+
+    def add_bytes(self, target: str, data: bytes) -> None:
+        """Stage a file that belongs to no table."""
+        source = self._source()
+        self.files.write(f"{self.root}/{source}", data)
+        self.staged.append(StagedFile(source, target, "", 0))
+
+    def add_rows(self, table: str, folders: str, rows: pa.Table, *, is_open: bool = False) -> None:
+        """Stage rows of a table as one Parquet file in `folders` of the table's directory.
+
+        Raises `UnreconciledError` where the file does not have that many rows.
+        """
+        source = self._source()
+        # The number keeps the order of the log, the attempt the names of two tasks apart.
+        kind = "open" if is_open else "part"
+        name = f"{kind}-{self.run:06}-{len(self.staged):05}-{self.attempt[:12]}.parquet"
+        sink = pa.BufferOutputStream()
+        _PARQUET.write_table(rows, sink, compression="zstd", store_schema=True)
+        self.files.write(f"{self.root}/{source}", sink.getvalue().to_pybytes())
+        written = self._footer_rows(source)
+        if written != rows.num_rows:
+            raise UnreconciledError(
+                f"{self.root}/{source}: {written} rows where {rows.num_rows} were written"
+            )
+        target = posixpath.join(table, folders, name)
+        self.staged.append(StagedFile(source, target, table, written, is_open))
+
+    def _source(self) -> str:
+        return f"{self.directory}/{self.attempt}/{len(self.staged):05}"
+
+    def _footer_rows(self, source: str) -> int:
+        with self.files.open(f"{self.root}/{source}") as file:
+            return int(_PARQUET.read_metadata(file).num_rows)
+
+
+def rows_by_table(staged: list[StagedFile]) -> Mapping[str, int]:
+    """Return how many rows each table got."""
+    counts: dict[str, int] = {}
+    for file in staged:
+        if file.table:
+            counts[file.table] = counts.get(file.table, 0) + file.row_count
+    return counts
+
+
+def table_of(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return batches of one schema as a table."""
+    arrow: Any = pa
+    table: pa.Table = arrow.Table.from_batches(batches)
+    return table

@@ -1,0 +1,101 @@
+"""Runs of the pipeline without Spark, and what is in their tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+
+from kvorum.spark.pipeline.cluster_plan import FailedTask
+from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
+from kvorum.spark.pipeline.run import run_pipeline
+from kvorum.spark.pipeline.tables import ALL_TABLES
+from kvorum.spark.pipeline.tasks import Item, Result
+
+DATASET: Any = pyarrow.dataset
+
+
+class HereTasks:
+    """Tasks in this process, one after the other."""
+
+    def run(
+        self,
+        task: Callable[[Item], Result | FailedTask],
+        items: Sequence[Item],
+        *,
+        records_of: Callable[[Result], int],
+        show: Callable[[int, int], None],
+    ) -> list[Result]:
+        """See `Tasks`."""
+        results: list[Result] = []
+        for item in items:
+            result = task(item)
+            if isinstance(result, FailedTask):
+                raise PipelineError(result.reason)
+            results.append(result)
+            show(len(results), sum(map(records_of, results)))
+        return results
+
+
+class Notes:
+    """Progress as a list of lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        """See `Progress`."""
+        self.lines.append(text)
+
+    def show(self, what: str, *, done: int, total: int, records: int) -> None:
+        """See `Progress`."""
+        self.lines.append(f"{done}/{total} {what} {records}")
+
+    def close(self) -> None:
+        """See `Progress`."""
+
+
+def run_here(
+    inputs: Path | Sequence[Path], output: Path | str, progress: Notes | None = None, **options: Any
+) -> PipelineReport:
+    """Run the pipeline without Spark."""
+    given = [inputs] if isinstance(inputs, Path) else inputs
+    request = PipelineRequest(tuple(str(each) for each in given), str(output), **options)
+    return run_pipeline(request, HereTasks, progress or Notes())
+
+
+def rows_of(output: Path, table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table with the columns of its directories, in no order."""
+    if not (output / table).exists():
+        return []
+    dataset = DATASET.dataset(str(output / table), format="parquet", partitioning="hive")
+    rows: list[dict[str, Any]] = dataset.to_table().to_pylist()
+    return rows
+
+
+def content(output: Path) -> dict[str, list[str]]:
+    """Return the rows of all tables as sorted text, without what differs from run to run."""
+    found: dict[str, list[str]] = {}
+    for table in ALL_TABLES:
+        if table == "runs":
+            continue
+        rows = rows_of(output, table)
+        for row in rows:
+            row.pop("run", None)
+            if table == "records":
+                row.pop("path")
+        found[table] = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+    return found
+
+
+def files_of(output: Path) -> dict[str, int]:
+    """Return every file of an output but its lock, with the time of its last change."""
+    return {
+        str(path.relative_to(output)): path.stat().st_mtime_ns
+        for path in output.rglob("*")
+        if path.is_file() and path.name != "_lock"
+    }
