@@ -2,6 +2,7 @@
 
 SparkSliceError
 ├── OptionError           an option or a column that does not exist, or contradicts another one
+├── QuorumError           controllers cannot be reached, or are not those of the checkpoint
 └── LogFilesError         a path holds no usable files
     └── DamagedFileError  a file is damaged, or of an unknown format
 """
@@ -15,6 +16,10 @@ class SparkSliceError(Exception):
 
 class OptionError(SparkSliceError):
     """An option or a column that does not exist, or that contradicts another one."""
+
+
+class QuorumError(SparkSliceError):
+    """Controllers that cannot be reached, or whose log is not the one of the checkpoint."""
 
 
 class LogFilesError(SparkSliceError):

@@ -122,7 +122,9 @@ class LocalFiles:
 
 
 def _raise(error: OSError) -> None:
-    raise error
+    # A directory that is deleted meanwhile is left out, as a file is.
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 class LocalFile:

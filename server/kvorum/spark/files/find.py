@@ -34,12 +34,14 @@ class Search(NamedTuple):
 
     `topics` are those whose partitions are taken from directories; None takes every topic's. A
     file or a partition's directory that is named itself is always taken. `default_identity` is for
-    files without a meta.properties file, `file_system_options` are for fsspec.
+    files without a meta.properties file, `file_system_options` are for fsspec. Where it
+    `may_be_empty`, a directory without files of a log and a pattern without a match are no errors.
     """
 
     topics: Collection[str] | None = None
     default_identity: Identity = NO_IDENTITY
     file_system_options: Mapping[str, Any] = {}
+    may_be_empty: bool = False
 
 
 METADATA_SEARCH: Final = Search(frozenset({CLUSTER_METADATA_TOPIC}))
@@ -68,7 +70,7 @@ def find_files(paths: Iterable[str], search: Search = Search()) -> FoundFiles:  
     for given in paths:
         files = files_at(given, search.file_system_options)
         try:
-            for place in _expanded(files, files.full_path(given)):
+            for place in _expanded(files, files.full_path(given), search):
                 _find_at(place, files, search, found=found, whole=whole)
         except OSError as error:
             raise LogFilesError(f"{given}: cannot be listed: {error.strerror or error}") from error
@@ -97,11 +99,11 @@ def classify(path: str, size: int) -> LogFile | None:
     return None
 
 
-def _expanded(files: Files, path: str) -> list[str]:
+def _expanded(files: Files, path: str, search: Search) -> list[str]:
     if not GLOB_CHARACTERS.intersection(path):
         return [path]
     matches = files.expand(path)
-    if not matches:
+    if not matches and not search.may_be_empty:
         raise LogFilesError(f"{path}: no file or directory matches")
     return matches
 
@@ -120,7 +122,7 @@ def _find_at(
     identities = Identities(files, path, listed=sizes, default=search.default_identity)
     known = [file for name, size in sizes.items() if (file := classify(name, size)) is not None]
     wanted = [file for file in known if _is_wanted(file, path, search.topics)]
-    if not wanted:
+    if not wanted and not search.may_be_empty:
         raise LogFilesError(f"{path}: {_nothing(known, search.topics)}")
     if len(wanted) < len(known):
         _LOG.info("%s: %d files of other topics are left out", path, len(known) - len(wanted))

@@ -87,7 +87,7 @@ def plan_ranges(
     must_be_whole = frozenset[str]() if has_gaps else found.whole_directories
     for _, log in groupby(found.files, key=lambda file: file.log_directory):
         for whole in _whole_files(list(log), must_be_whole):
-            ranges += _split(whole, range_bytes, options)
+            ranges += split_range(whole, range_bytes, options)
     return ranges
 
 
@@ -124,7 +124,8 @@ def _whole_file(file: LogFile) -> FileRange:
     return FileRange(file, Place(0, offset, NO_EPOCH), file.size)
 
 
-def _split(whole: FileRange, range_bytes: int, options: Mapping[str, Any]) -> list[FileRange]:
+def split_range(whole: FileRange, range_bytes: int, options: Mapping[str, Any]) -> list[FileRange]:
+    """Return the ranges of a whole file, each of about `range_bytes`, as `plan_ranges` has them."""
     if whole.file.size <= range_bytes:
         return [whole]
     files = files_at(whole.file.path, options)

@@ -31,11 +31,9 @@ KNOWN: Final = (*FILE_OPTIONS, "json", "structs", PUSH_FILTERS)
 
 
 class SourceOptions(NamedTuple):
-    """What the options of a query ask for."""
+    """What the options of a table ask for, besides its columns."""
 
     files: FileOptions
-    columns: tuple[Column, ...]
-    is_schema_chosen: bool
     is_pushing_filters: bool
 
 
@@ -47,13 +45,19 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     given = given_options(options, KNOWN)
     return SourceOptions(
         files=file_options(options, METADATA_SEARCH),
-        columns=_columns(given),
-        is_schema_chosen=not {"columns", "json", "structs"}.isdisjoint(given),
         is_pushing_filters=boolean(given, PUSH_FILTERS),
     )
 
 
-def _columns(given: Mapping[str, str]) -> tuple[Column, ...]:
+def is_schema_chosen(options: Mapping[str, str]) -> bool:
+    """Return whether options say which columns the table has."""
+    names = {name.lower() for name in options}
+    return not {"columns", "json", "structs"}.isdisjoint(names)
+
+
+def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return the columns that the options of a table or a stream ask for; `OptionError`."""
+    given = {name.lower(): value for name, value in options.items()}
     with_json, with_structs = boolean(given, JSON), boolean(given, "structs")
     names = column_names(given)
     if names is None:
@@ -69,7 +73,9 @@ def _columns(given: Mapping[str, str]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def chosen_columns(options: SourceOptions, schema: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
+def chosen_columns(
+    options: Mapping[str, str], schema: Sequence[tuple[str, str]]
+) -> tuple[Column, ...]:
     """Return the columns of a query's schema: pairs of a name and Spark's name of the type.
 
     Raises `OptionError` for columns that do not exist, that have another type, or that the
@@ -77,7 +83,7 @@ def chosen_columns(options: SourceOptions, schema: Sequence[tuple[str, str]]) ->
     """
     columns = columns_named(name for name, _ in schema)
     demand_types(schema, types_of(columns))
-    if options.is_schema_chosen and set(columns) != set(options.columns):
+    if is_schema_chosen(options) and set(columns) != set(wanted_columns(options)):
         raise OptionError(
             "the schema contradicts the options 'columns', 'json' or 'structs': give one of them"
         )

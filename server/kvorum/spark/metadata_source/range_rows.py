@@ -73,8 +73,15 @@ def arrow_batches(unit: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
 
     Raises `DamagedFileError` in the mode FAILFAST.
     """
-    reader = _RowReader(unit, query)
     items = read_range(unit, file_system_options=query.file_system_options)
+    yield from arrow_rows(unit.file, items, query)
+
+
+def arrow_rows(
+    file: LogFile, items: Iterable[BatchOrDamage], query: Query
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches of one file in order, as `arrow_batches` does."""
+    reader = _RowReader(file, query)
     for item in admit(reader.pieces(items), query.mode):
         rows = reader.damage_row(item) if isinstance(item, Damage) else item
         for start in range(0, rows.num_rows, ROWS_MAX):
@@ -82,10 +89,10 @@ def arrow_batches(unit: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
 
 
 class _RowReader:
-    """The way from batches to Arrow batches, for one range."""
+    """The way from batches to Arrow batches, for one file or a range of it."""
 
-    def __init__(self, unit: FileRange, query: Query) -> None:
-        self._file = unit.file
+    def __init__(self, file: LogFile, query: Query) -> None:
+        self._file = file
         self._columns = query.columns
         self._filter = query.row_filter
         self._batch_filter = BatchFilter(query.row_filter)

@@ -13,18 +13,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from kvorum.spark.arrow_types import spark_schema
 from kvorum.spark.files.find import find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import Column, types_of
+from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
 from kvorum.spark.metadata_source.filters import COLUMN_KINDS, NO_FILTER, RowFilter
-from kvorum.spark.metadata_source.options import SourceOptions, chosen_columns, parse_options
+from kvorum.spark.metadata_source.options import (
+    SourceOptions,
+    chosen_columns,
+    parse_options,
+    wanted_columns,
+)
+from kvorum.spark.metadata_source.quorum_stream import QuorumStreamReader
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+from kvorum.spark.streaming.options import (
+    directory_options,
+    is_quorum,
+    quorum_options,
+    stream_options,
+)
 
 
 class KvorumMetadataReader(DataSourceReader):
@@ -75,10 +94,18 @@ class KvorumMetadataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns that the options ask for."""
-        return spark_schema(types_of(parse_options(self.options).columns))
+        return spark_schema(types_of(wanted_columns(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of `schema`, for the given options."""
         options = parse_options(self.options)
         kind = PushingReader if options.is_pushing_filters else KvorumMetadataReader
-        return kind(options, chosen_columns(options, named_types(schema)))
+        return kind(options, chosen_columns(self.options, named_types(schema)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream, over a quorum or over directories."""
+        columns = chosen_columns(self.options, named_types(schema))
+        stream = stream_options(self.options)
+        if is_quorum(self.options):
+            return QuorumStreamReader(stream, quorum_options(self.options), columns)
+        return DirectoryStreamReader(stream, directory_options(self.options), columns)

@@ -1,0 +1,118 @@
+"""One connection to a controller: requests and responses, one after the other, and versions."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Final, TypeVar
+
+from kvorum.spark.streaming.addresses import Address
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.primitives import Message
+
+CLIENT: Final = "kvorum-spark"
+API_VERSIONS_VERSION: Final = 3
+"""The ApiVersions that is asked for: the first that is flexible, which every KRaft node has."""
+FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
+"""The largest response that is read: far more than any batch; larger is no response."""
+_SIZE: Final = struct.Struct(">i")
+Response = TypeVar("Response", bound=Message)
+
+
+class ConnectionFailedError(Exception):
+    """A connection cannot be made, broke, timed out, or carries bytes that are no response."""
+
+
+class Connection:
+    """A connection over which one request at a time is answered.
+
+    `timeout_s` bounds the wait for the connection, and for each piece of a response. After a
+    `ConnectionFailedError` the connection is closed for good.
+    """
+
+    def __init__(self, address: Address, *, timeout_s: float) -> None:
+        self.address = address
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection(address, timeout=timeout_s)
+        except OSError as error:
+            raise ConnectionFailedError(_reason(error)) from None
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._versions = self._api_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def ask(self, request: Message, kind: type[Response], *, lowest_version: int = 0) -> Response:
+        """Send a request in the highest version that both sides have; return its response.
+
+        Raises `ConnectionFailedError`, also where both have no version from `lowest_version` on.
+        """
+        if request.API_KEY is None:
+            raise TypeError(f"{request.NAME} is no request")
+        key = ApiKey(request.API_KEY)
+        low, high = self._versions.get(key, (0, -1))
+        version = min(high, API_SPECS[key].max_stable_version)
+        if version < max(low, lowest_version, API_SPECS[key].min_version):
+            self.close()
+            raise ConnectionFailedError(f"{key.name} is not served in a version known here")
+        return self._exchange(request, kind, version)
+
+    def _api_versions(self) -> dict[int, tuple[int, int]]:
+        request = ApiVersionsRequest(CLIENT, "1")
+        answer = self._exchange(request, ApiVersionsResponse, API_VERSIONS_VERSION)
+        if answer.error_code != ErrorCode.NONE:
+            raise ConnectionFailedError(f"ApiVersions is answered with error {answer.error_code}")
+        return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    def _exchange(self, request: Message, kind: type[Response], version: int) -> Response:
+        self._correlation_id += 1
+        frame = encode_request_frame(
+            request, version=version, correlation_id=self._correlation_id, client_id=CLIENT
+        )
+        try:
+            self._socket.sendall(with_size(frame))
+            (size,) = _SIZE.unpack(self._read(_SIZE.size))
+            if not 0 <= size <= FRAME_BYTES_MAX:
+                raise ConnectionFailedError(f"a response of {size} bytes")
+            header, answer = decode_response_frame(
+                self._read(size), response_class=kind, version=version
+            )
+        except (OSError, WireError) as error:
+            self.close()
+            raise ConnectionFailedError(_reason(error)) from None
+        except ConnectionFailedError:
+            self.close()
+            raise
+        if header.correlation_id != self._correlation_id:
+            self.close()
+            raise ConnectionFailedError("a response to another request")
+        return answer
+
+    def _read(self, size: int) -> bytes:
+        received = bytearray(size)
+        view = memoryview(received)
+        position = 0
+        while position < size:
+            count = self._socket.recv_into(view[position:])
+            if not count:
+                raise ConnectionFailedError("the controller closed the connection")
+            position += count
+        return bytes(received)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    strerror: str | None = getattr(error, "strerror", None)
+    return strerror or str(error) or type(error).__name__

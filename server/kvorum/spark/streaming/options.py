@@ -1,0 +1,106 @@
+"""The options of a stream, checked: one clear line for each that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kvorum.spark.errors import OptionError
+from kvorum.spark.files.find import METADATA_SEARCH
+from kvorum.spark.files.modes import Mode, parse_mode
+from kvorum.spark.source_options import FILE_OPTIONS, FileOptions, file_options, given_options
+from kvorum.spark.streaming.addresses import Address, parse_addresses
+
+RETRY_TIMEOUT_MS: Final = 60_000
+"""How long a leader is looked for: an election with a lost machine takes a few seconds."""
+STREAM_OPTIONS: Final = ("controllers", "startingOffsets", "maxOffsetsPerTrigger", "retryTimeoutMs")
+_BOTH: Final = ("json", "structs")
+
+
+class Starting(Enum):
+    """Where a stream without a checkpoint begins, if not at an offset."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class StreamOptions(NamedTuple):
+    """How a stream goes on, of either kind.
+
+    `starting` is a place or an offset. `offsets_max` bounds what a micro-batch takes; None for no
+    bound.
+    """
+
+    starting: Starting | int
+    offsets_max: int | None
+    mode: Mode
+
+
+class QuorumOptions(NamedTuple):
+    """Which quorum is read; `cluster_id` is None where the controllers are asked for it."""
+
+    controllers: tuple[Address, ...]
+    retry_timeout_s: float
+    cluster_id: str | None
+
+
+def is_quorum(options: Mapping[str, str]) -> bool:
+    """Return whether the options name controllers."""
+    return any(name.lower() == "controllers" for name in options)
+
+
+def stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """Return how a stream goes on; `OptionError` for an unknown option or a wrong value."""
+    given = given_options(options, (*FILE_OPTIONS, *_BOTH, *STREAM_OPTIONS))
+    return StreamOptions(
+        _starting(given.get("startingoffsets", Starting.EARLIEST.value)),
+        _number(given, "maxOffsetsPerTrigger", lowest=1),
+        parse_mode(given.get("mode", Mode.FAILFAST.value)),
+    )
+
+
+def quorum_options(options: Mapping[str, str]) -> QuorumOptions:
+    """Return which quorum is read; `OptionError` for options that are of files only."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in ("path", "paths", "maxPartitionBytes", "node.id"):
+        if name.lower() in given:
+            raise OptionError(f"options 'controllers' and {name!r} do not go together")
+    timeout_ms = _number(given, "retryTimeoutMs", lowest=0)
+    return QuorumOptions(
+        parse_addresses(given.get("controllers", "")),
+        (RETRY_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000,
+        given.get("cluster.id"),
+    )
+
+
+def directory_options(options: Mapping[str, str]) -> FileOptions:
+    """Return which files are read; `OptionError` for an option that is of a quorum only."""
+    if any(name.lower() == "retrytimeoutms" for name in options):
+        raise OptionError("option 'retryTimeoutMs' goes together with option 'controllers' only")
+    return file_options(options, METADATA_SEARCH)
+
+
+def _starting(text: str) -> Starting | int:
+    text = text.strip().lower()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return Starting(text)
+    except ValueError:
+        raise OptionError(
+            f"option 'startingOffsets' is {text!r}: it is earliest, latest, or an offset"
+        ) from None
+
+
+def _number(given: Mapping[str, str], name: str, *, lowest: int) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise OptionError(f"option {name!r} is {text!r}: it is a number") from None
+    if number < lowest:
+        raise OptionError(f"option {name!r} is {number}: it is {lowest} at least")
+    return number

@@ -1,0 +1,107 @@
+"""How far a stream over a quorum may read: the offsets that a micro-batch ends at."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from kvorum.spark.errors import OptionError
+from kvorum.spark.streaming.leader_log import LONG_POLL_MS, PEEK_BYTES, fetch
+from kvorum.spark.streaming.options import Starting
+from kvorum.spark.streaming.quorum_client import QuorumClient
+from kvorum.spark.streaming.quorum_offset import BEGINNING, QuorumOffset
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+
+VOTERS_AGE_S: Final = 10.0
+"""How often the voters' addresses are asked for, in case those of the options all go."""
+
+
+class QuorumPlanner:
+    """Finds the places where micro-batches begin and end; it reads no records.
+
+    All its methods raise `QuorumError`.
+    """
+
+    def __init__(self, client: QuorumClient, *, offsets_max: int | None) -> None:
+        self._client = client
+        self._offsets_max = offsets_max
+        self._voters_time: float | None = None
+
+    def first(self, starting: Starting | int) -> QuorumOffset:
+        """Return where a stream without a checkpoint begins.
+
+        An offset within a batch means the whole batch; one that the log does not have any more
+        means the snapshot. `OptionError` for one that is not committed yet.
+        """
+        cluster_id = self._client.cluster_id
+        if cluster_id is None:
+            cluster_id = self._client.cluster_id = self._client.find_cluster_id()
+        if starting is Starting.EARLIEST or starting == 0:
+            return QuorumOffset(cluster_id, BEGINNING)
+        seen = fetch(self._client, BEGINNING, size_bytes=PEEK_BYTES)
+        offset = seen.high_watermark if isinstance(starting, Starting) else starting
+        if offset > seen.high_watermark:
+            raise OptionError(
+                f"option 'startingOffsets' is {offset}: the log is committed up to "
+                f"{seen.high_watermark} only"
+            )
+        if offset == 0:
+            return QuorumOffset(cluster_id, BEGINNING)
+        place = self._batch_start(offset, seen.high_watermark, seen.snapshot)
+        return QuorumOffset(cluster_id, place)
+
+    def next_end(self, begin: QuorumOffset) -> QuorumOffset:
+        """Return where a micro-batch from `begin` on ends: `begin` itself where nothing is new.
+
+        The leader is given a moment to get something new.
+        """
+        seen = fetch(self._client, begin.end, size_bytes=PEEK_BYTES, wait_ms=LONG_POLL_MS)
+        self._learn_voters()
+        start = begin.end if seen.snapshot is None else seen.snapshot
+        end_offset = seen.high_watermark
+        if self._offsets_max is not None:
+            end_offset = min(end_offset, start.offset + self._offsets_max)
+        end = self._end_of_batch(end_offset, start) if end_offset > start.offset else start
+        if end == begin.end:
+            return begin
+        return QuorumOffset(begin.cluster_id, end, seen.snapshot)
+
+    def _end_of_batch(self, end_offset: int, start: OffsetAndEpoch) -> OffsetAndEpoch:
+        """Return where the batch with the last offset before `end_offset` ends."""
+        last = end_offset - 1
+        # What lies at the begin of a log is only given to who knows the epoch before it.
+        epoch = start.epoch if last == start.offset else self._client.leader_epoch
+        seen = fetch(
+            self._client, OffsetAndEpoch(last, epoch), size_bytes=PEEK_BYTES, reach=end_offset
+        )
+        if not seen.batches:
+            # A snapshot was made, and the log before it deleted, since the planning began.
+            return start
+        batch = seen.batches[0]
+        return OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch)
+
+    def _batch_start(
+        self, offset: int, high_watermark: int, snapshot: OffsetAndEpoch | None
+    ) -> OffsetAndEpoch:
+        """Return where the batch with `offset` begins, with the epoch of the record before it."""
+        if offset < high_watermark:
+            place = OffsetAndEpoch(offset, self._client.leader_epoch)
+            seen = fetch(self._client, place, size_bytes=PEEK_BYTES)
+            if not seen.batches or seen.batches[0].base_offset == 0:
+                return OffsetAndEpoch(offset, 0) if not seen.batches else BEGINNING
+            offset = seen.batches[0].base_offset
+        if snapshot is not None and snapshot.offset == offset:
+            return snapshot
+        seen = fetch(
+            self._client, OffsetAndEpoch(offset - 1, self._client.leader_epoch),
+            size_bytes=PEEK_BYTES, reach=offset,
+        )  # fmt: skip
+        if not seen.batches:
+            return OffsetAndEpoch(offset, 0)
+        return OffsetAndEpoch(offset, seen.batches[0].partition_leader_epoch)
+
+    def _learn_voters(self) -> None:
+        now = time.monotonic()
+        if self._voters_time is None or now - self._voters_time >= VOTERS_AGE_S:
+            self._voters_time = now
+            self._client.learn_voters()

@@ -1,0 +1,87 @@
+"""Records written to a quorum of controllers the whole time: quotas of numbered users."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
+
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasRequestOpData,
+    AlterClientQuotasResponse,
+)
+
+VERSION: Final = 1
+USERS_PER_REQUEST: Final = 3
+
+
+class QuotaWriter:
+    """A thread that sets one quota for each user of a row of numbers; use as a context."""
+
+    def __init__(self, addresses: Callable[[], list[str]]) -> None:
+        self.acknowledged: list[str] = []
+        """The users whose records are committed."""
+        self._addresses = addresses
+        self._is_ending = threading.Event()
+        self._progress = threading.Condition()
+        self._thread = threading.Thread(target=self._write_all)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_ending.set()
+        self._thread.join()
+
+    def wait_for_more(self, count: int, *, timeout_s: float = 60) -> None:
+        """Wait until `count` more users are acknowledged."""
+        with self._progress:
+            wanted = len(self.acknowledged) + count
+            assert self._progress.wait_for(lambda: len(self.acknowledged) >= wanted, timeout_s)
+
+    def _write_all(self) -> None:
+        number = 0
+        while not self._is_ending.is_set():
+            for address in self._addresses():
+                with suppress(OSError, AssertionError), RawClient(address) as client:
+                    while not self._is_ending.is_set():
+                        users = [f"user-{number + index}" for index in range(USERS_PER_REQUEST)]
+                        # Whether or not this one is acknowledged, no user is written twice.
+                        number += USERS_PER_REQUEST
+                        if not self._write(client, users):
+                            break
+
+    def _write(self, client: RawClient, users: list[str]) -> bool:
+        answer = client.ask(_request(users), AlterClientQuotasResponse, VERSION)
+        if any(entry.error_code != ErrorCode.NONE for entry in answer.entries):
+            return False
+        with self._progress:
+            self.acknowledged += users
+            self._progress.notify_all()
+        self._is_ending.wait(0.01)
+        return True
+
+
+def _request(users: list[str]) -> AlterClientQuotasRequest:
+    operation = AlterClientQuotasRequestOpData("consumer_byte_rate", 1000.0)
+    entries = [
+        AlterClientQuotasRequestEntryData(
+            [AlterClientQuotasRequestEntityData("user", user)], [operation]
+        )
+        for user in users
+    ]
+    return AlterClientQuotasRequest(entries)

@@ -1,0 +1,177 @@
+"""A stream over a quorum whose leader is killed again and again: each committed record once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.quota_writer import QuotaWriter
+from tests.unit.spark.small_logs import LOG_FOLDER
+
+from kvorum.metadata.record_frame import decode_record
+from kvorum.spark import KvorumMetadataSource
+from kvorum.spark.session import build_session
+from kvorum.wire.json_form import to_json
+from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
+
+# pyspark leaves sockets to the garbage collector.
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+
+KILLS = 3
+RESTARTS = 2
+STARTS_MAX = 5
+NO_PYTHON = "Python worker failed to connect back"
+MORE = 30
+"""How many users are written between two events."""
+Row = tuple[int, int, str]
+
+
+@pytest.fixture(scope="module")
+def spark(java: Java) -> Iterator[SparkSession]:
+    """A session on two cores of this machine."""
+    del java
+    session = build_session(master="local[2]")
+    session.dataSource.register(KvorumMetadataSource)
+    yield session
+    session.stop()
+
+
+class Stream:
+    """A query that writes files, which Spark does exactly once, from one checkpoint."""
+
+    def __init__(self, spark: SparkSession, folder: Path, controllers: str) -> None:
+        self._spark = spark
+        self._rows = folder / "rows"
+        self._checkpoint = folder / "checkpoint"
+        self._controllers = controllers
+        self._query: StreamingQuery | None = None
+
+    def start(self) -> None:
+        """Start the query, until it has come as far as to read.
+
+        Spark gives the Python process of a source ten seconds to start, which is too little on a
+        machine with much else to do: the query is started again then, as a user would.
+        """
+        for _ in range(STARTS_MAX):
+            query = self._query = self._started()
+            while query.isActive and not query.recentProgress:
+                time.sleep(0.05)
+            error = query.exception()
+            if error is None or NO_PYTHON not in str(error):
+                return
+
+    def _started(self) -> StreamingQuery:
+        table = (
+            self._spark.readStream.format("kvorum-metadata")
+            .option("controllers", self._controllers)
+            .option("columns", "offset,epoch,type,json")
+            .load()
+        )
+        return (
+            table.writeStream.format("parquet")
+            .option("path", str(self._rows))
+            .option("checkpointLocation", str(self._checkpoint))
+            .start()
+        )
+
+    def stop(self) -> None:
+        assert self._query is not None
+        self._query.stop()
+        assert self._query.exception() is None
+
+    def catch_up(self, offset: int) -> None:
+        """Wait until the rows reach an offset; there is always news, so not until there is none."""
+
+        def look() -> bool | None:
+            assert self._query is not None
+            assert self._query.exception() is None, self._query.exception()
+            progress = self._query.lastProgress
+            end = None if progress is None else progress["sources"][0]["endOffset"]
+            return True if end is not None and end["offset"] >= offset else None
+
+        wait_for(look, lambda: f"{self._query and self._query.lastProgress}")
+
+    def rows(self) -> list[Row]:
+        table = self._spark.read.parquet(str(self._rows))
+        return [(row["offset"], row["epoch"], row["json"]) for row in table.collect()]
+
+
+@pytest.mark.parametrize("kind", ["kvorum", "kafka"])
+def test_every_committed_record_is_a_row_once(
+    kind: Kind, spark: SparkSession, tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    folder = tmp_path / "quorum"
+    with ControllerQuorum(kind, folder, count=3, java=java, tools=kafka_tools) as quorum:
+        quorum.write_dynamic_settings()
+        quorum.form([1, 2, 3])
+        quorum.start()
+        quorum.settled(quorum.keys(1, 2, 3))
+        # Of the three two are named: the third is found by their answers.
+        named = [quorum.controllers[node_id].address for node_id in (1, 2)]
+        stream = Stream(spark, tmp_path, ",".join(named))
+        writer = QuotaWriter(lambda: [one.address for one in quorum.controllers.values()])
+        with writer:
+            stream.start()
+            for number in range(KILLS):
+                writer.wait_for_more(MORE)
+                leader = kill_the_leader(quorum)
+                if number < RESTARTS:
+                    stream.stop()
+                    stream.start()
+                writer.wait_for_more(MORE)
+                quorum.start(leader)
+            found = quorum.described()
+            assert found is not None
+            stream.catch_up(found.high_watermark)
+        stream.stop()
+        rows = stream.rows()
+        for controller in quorum.controllers.values():
+            controller.stop()
+        last = max(offset for offset, _, _ in rows)
+        stored = log_rows(quorum.controllers[1].data, last)
+        assert Counter(rows) == Counter(stored)
+        assert [offset for offset, _, _ in sorted(rows)] == list(range(last + 1))
+        assert set(writer.acknowledged) <= users_in(rows)
+        assert len({epoch for _, epoch, _ in rows}) > KILLS
+
+
+def kill_the_leader(quorum: ControllerQuorum) -> int:
+    found = quorum.described()
+    assert found is not None
+    quorum.controllers[found.leader_id].kill()
+    return found.leader_id
+
+
+def log_rows(data: Path, last: int) -> list[Row]:
+    """Return the records of a stopped controller's log up to an offset."""
+    segments = sorted((data / LOG_FOLDER).glob("*.log"))
+    batches = [batch for file in segments for batch in read_batches(file.read_bytes())]
+    return [row for batch in batches for row in rows_of(batch) if row[0] <= last]
+
+
+def rows_of(batch: RecordBatch) -> Iterator[Row]:
+    for record in batch.records():
+        if batch.is_control:
+            control = decode_control_record(record)
+            value = to_json(control.message, control.version)
+        else:
+            assert record.value is not None
+            value = to_json(*decode_record(record.value))
+        yield record.offset, batch.partition_leader_epoch, json.dumps(value, separators=(",", ":"))
+
+
+def users_in(rows: list[Row]) -> set[str]:
+    found: set[str] = set()
+    for _, _, text in rows:
+        entity = json.loads(text).get("entity", [])
+        found |= {part["entityName"] for part in entity if part["entityType"] == "user"}
+    return found
