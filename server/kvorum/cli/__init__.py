@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "quorum": "kvorum.cli.quorum",
     "dump-log": "kvorum.cli.dump_log",
     "pipeline": "kvorum.cli.pipeline",
+    "report": "kvorum.cli.report",
     "simulate": "kvorum.cli.simulate",
 }
 """The module of each command; only that of the command given is imported."""

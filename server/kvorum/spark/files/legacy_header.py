@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from kvorum.storage.batch_header import LENGTH_FIELD_END, MAGIC
 from kvorum.wire.errors import WireError
-from kvorum.wire.records.batch import COMPRESSION_MASK
 from kvorum.wire.records.legacy import LENGTH_MIN, MAGIC_PLACE, LegacyMessage, message_at
 
 MESSAGE_BYTES_MIN: Final = LENGTH_FIELD_END + LENGTH_MIN
@@ -52,11 +51,6 @@ class LegacyHeader(NamedTuple):
     def record_count(self) -> int:
         """The lowest number of records that a message can have."""
         return 1
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the message wraps others."""
-        return bool(self.attributes & COMPRESSION_MASK)
 
     def problem(self) -> str | None:
         """Return the problem that makes this an invalid message, or None."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kvorum.spark.conditions import Condition
 from kvorum.spark.errors import SparkSliceError
 from kvorum.spark.files.modes import Mode
 from kvorum.spark.metadata_source.columns import (
@@ -17,7 +18,7 @@ from kvorum.spark.metadata_source.columns import (
     Column,
     columns_named,
 )
-from kvorum.spark.metadata_source.filters import Condition, RowFilter
+from kvorum.spark.metadata_source.filters import RowFilter
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 from kvorum.spark.pipeline.cluster_plan import FailedTask, PieceOutcome, PiecePlan
 from kvorum.spark.pipeline.day_rows import DayRows

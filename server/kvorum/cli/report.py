@@ -1,0 +1,74 @@
+"""``kvorum report``: pages of HTML from the tables that ``kvorum pipeline`` writes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kvorum.cli import UsageError
+
+NAME: Final = "report"
+HELP: Final = "make pages of HTML about clusters from the tables that kvorum pipeline writes"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "--tables", required=True, type=Path, metavar="DIR", help="the tables of kvorum pipeline"
+    )
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=Path,
+        metavar="PATH",
+        help="FILE.html for the page of one cluster, else a directory for index.html and a page "
+        "for each cluster; pages that are there are replaced",
+    )
+    parser.add_argument("--cluster", metavar="ID", help="one cluster (default: all)")
+    parser.add_argument(
+        "--since",
+        type=_time_ms,
+        metavar="TIME",
+        help="begin of the time that the pages cover, in ISO 8601, in UTC unless it has an offset: "
+        "2026-11-17 or 2026-11-17T14:30 (default: all that the tables have)",
+    )
+    parser.add_argument(
+        "--until", type=_time_ms, metavar="TIME", help="its end; health is that of this time"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the pages; return 0, or 1 without the extra that this command needs."""
+    if args.since is not None and args.until is not None and args.since >= args.until:
+        raise UsageError("--since must be before --until")
+    try:
+        from kvorum.spark.report.tables_directory import TablesDirectory  # noqa: PLC0415 - optional and slow to import
+        from kvorum.spark.report.written_report import write_report  # noqa: PLC0415 - optional and slow to import
+    except ImportError as error:
+        print(f"kvorum report: {error}: install kvorum with its extra 'spark'", file=sys.stderr)
+        return 1
+    pages = write_report(
+        TablesDirectory(args.tables),
+        args.output,
+        cluster_id=args.cluster,
+        since_ms=args.since,
+        until_ms=args.until,
+    )
+    for page in pages:
+        print(page)
+    return 0
+
+
+def _time_ms(text: str) -> int:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 2026-11-17 or 2026-11-17T14:30"
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return int(time.timestamp() * 1000)

@@ -1,0 +1,229 @@
+"""When partitions were offline, under-replicated or below their minimal ISR, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.report.counts_over_time import highest_counts
+from kvorum.spark.report.outages import Outage, explained
+from kvorum.spark.report.rows import MISSING, Int64s, Rows
+from kvorum.spark.report.tables_directory import ClusterTables
+from kvorum.spark.report.time_window import DAY_MS, SECOND_MS, Intervals, TimeWindow
+
+COLUMNS: Final = (
+    "topic_name",
+    "topic_id",
+    "partition_id",
+    "condition",
+    "from_offset",
+    "from_time",
+    "begins_earlier",
+    "to_offset",
+    "to_time",
+    "end_reason",
+)
+DAYS_MAX: Final = 14
+OUTAGES_PER_DAY_MAX: Final = 40
+SLOWEST_MAX: Final = 12
+OPEN_MAX: Final = 12
+SAME_TIME_MS: Final = SECOND_MS
+"""Intervals that begin and end within this time of each other are one incident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Intervals of one condition that began and ended together; the longest stands for all."""
+
+    longest: Outage
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionFacts:
+    """One condition over the window.
+
+    `highest` has for each step the highest number of partitions at one time. `open_count` is the
+    number of partitions at the window's end; `open` are the longest of these, and of partitions
+    without a leader each is an incident of its own.
+    """
+
+    condition: Condition
+    highest: Int64s
+    interval_count: int
+    partition_count: int
+    total_ms: int
+    open_count: int
+    open: tuple[Incident, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineDay:
+    """The partitions without a leader on one day of UTC, the longest ones first.
+
+    Lengths are those within the day. `more_count` intervals are not listed.
+    """
+
+    day_ms: int
+    partition_count: int
+    total_ms: int
+    outages: tuple[Outage, ...]
+    more_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityFacts:
+    """The availability of a cluster's partitions over the window."""
+
+    conditions: Mapping[Condition, ConditionFacts]
+    offline_days: tuple[OfflineDay, ...]
+    more_days_count: int
+    slowest: Mapping[Condition, tuple[Incident, ...]]
+
+
+def availability_facts(tables: ClusterTables, window: TimeWindow) -> AvailabilityFacts:
+    """Return what the table `availability` shows of the window."""
+    rows = tables.read("availability", COLUMNS)
+    by_condition = {
+        condition: _Spans.of(rows.where(rows.equal("condition", condition)), window)
+        for condition in Condition
+    }
+    days, more_days = _offline_days(tables, by_condition[Condition.OFFLINE], window)
+    return AvailabilityFacts(
+        {
+            condition: _condition_facts(tables, condition, spans, window)
+            for condition, spans in by_condition.items()
+        },
+        days,
+        more_days,
+        {
+            condition: _incidents(tables, spans, _all_longest_first(spans), SLOWEST_MAX)
+            for condition, spans in by_condition.items()
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Rows of one condition that overlap the window, with their intervals."""
+
+    rows: Rows
+    intervals: Intervals
+
+    @classmethod
+    def of(cls, rows: Rows, window: TimeWindow) -> _Spans:
+        begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
+        starts_in_time = (begins == MISSING) | (begins <= window.end_ms)
+        overlaps = starts_in_time & ((ends == MISSING) | (ends >= window.begin_ms))
+        return cls(
+            rows.where(overlaps),
+            Intervals.within(begins[overlaps], ends[overlaps], window),
+        )
+
+    def outages(self, tables: ClusterTables, indices: Int64s) -> tuple[Outage, ...]:
+        return explained(tables, self.rows.at(indices), self.intervals, indices)
+
+
+def _condition_facts(
+    tables: ClusterTables, condition: Condition, spans: _Spans, window: TimeWindow
+) -> ConditionFacts:
+    intervals = spans.intervals
+    open_indices = _longest_first(intervals.lengths_ms, np.flatnonzero(intervals.is_open))
+    if condition is Condition.OFFLINE:
+        open_incidents = tuple(
+            Incident(outage, 1) for outage in spans.outages(tables, open_indices[:OPEN_MAX])
+        )
+    else:
+        open_incidents = _incidents(tables, spans, open_indices, OPEN_MAX)
+    return ConditionFacts(
+        condition,
+        highest_counts(intervals, window.edges_ms()),
+        interval_count=len(intervals.begins),
+        partition_count=_partition_count(spans.rows),
+        total_ms=int(intervals.lengths_ms.sum()),
+        open_count=len(open_indices),
+        open=open_incidents,
+    )
+
+
+def _offline_days(
+    tables: ClusterTables, spans: _Spans, window: TimeWindow
+) -> tuple[tuple[OfflineDay, ...], int]:
+    """Return the latest days with partitions offline, latest first, and how many there are more."""
+    days = list(_touched_days(spans.intervals, window))
+    return (
+        tuple(_offline_day(tables, spans, day) for day in days[:DAYS_MAX]),
+        max(0, len(days) - DAYS_MAX),
+    )
+
+
+def _touched_days(intervals: Intervals, window: TimeWindow) -> Iterator[int]:
+    """Yield the begin of each day that an interval touches, latest first."""
+    if len(intervals.begins) == 0:
+        return
+    edges = np.arange(window.begin_ms // DAY_MS, window.end_ms // DAY_MS + 2, dtype=np.int64)
+    first = np.searchsorted(edges * DAY_MS, intervals.begins, side="right") - 1
+    last = np.searchsorted(
+        edges * DAY_MS, np.maximum(intervals.begins, intervals.ends - 1), "right"
+    )
+    changes = np.zeros(len(edges) + 1, dtype=np.int64)
+    np.add.at(changes, first, 1)
+    np.add.at(changes, last, -1)
+    for index in np.flatnonzero(np.cumsum(changes)[: len(edges)])[::-1]:
+        yield int(edges[index]) * DAY_MS
+
+
+def _offline_day(tables: ClusterTables, spans: _Spans, day_ms: int) -> OfflineDay:
+    intervals = spans.intervals
+    last_moments = np.maximum(intervals.begins, intervals.ends - 1)
+    indices = np.flatnonzero((intervals.begins < day_ms + DAY_MS) & (last_moments >= day_ms))
+    within = Intervals.within(
+        intervals.begins, intervals.ends, TimeWindow(day_ms, day_ms + DAY_MS)
+    ).lengths_ms
+    chosen = _longest_first(within, indices)
+    shown = chosen[:OUTAGES_PER_DAY_MAX]
+    return OfflineDay(
+        day_ms,
+        partition_count=_partition_count(spans.rows.at(indices)),
+        total_ms=int(within[indices].sum()),
+        outages=spans.outages(tables, shown),
+        more_count=len(chosen) - len(shown),
+    )
+
+
+def _incidents(
+    tables: ClusterTables, spans: _Spans, longest_first: Int64s, count_max: int
+) -> tuple[Incident, ...]:
+    """Return the longest intervals, with those that began and ended together as one."""
+    intervals = spans.intervals
+    chosen: list[int] = []
+    counts: list[int] = []
+    remaining = longest_first
+    while len(remaining) and len(chosen) < count_max:
+        longest = int(remaining[0])
+        together = (
+            np.abs(intervals.begins[remaining] - intervals.begins[longest]) <= SAME_TIME_MS
+        ) & (np.abs(intervals.ends[remaining] - intervals.ends[longest]) <= SAME_TIME_MS)
+        chosen.append(longest)
+        counts.append(int(together.sum()))
+        remaining = remaining[~together]
+    return tuple(map(Incident, spans.outages(tables, np.array(chosen, dtype=np.int64)), counts))
+
+
+def _all_longest_first(spans: _Spans) -> Int64s:
+    lengths = spans.intervals.lengths_ms
+    return _longest_first(lengths, np.arange(len(lengths), dtype=np.int64))
+
+
+def _longest_first(lengths_ms: Int64s, indices: Int64s) -> Int64s:
+    """Return `indices` of intervals by their lengths, the longest one first."""
+    ordered: Int64s = indices[np.argsort(-lengths_ms[indices], kind="stable")]
+    return ordered
+
+
+def _partition_count(rows: Rows) -> int:
+    return rows.distinct_count("topic_id", "partition_id")

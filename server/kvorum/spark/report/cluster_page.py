@@ -1,0 +1,79 @@
+"""The page of one cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport
+from kvorum.spark.report.markup import Content, Markup, element
+from kvorum.spark.report.page import page
+from kvorum.spark.report.parts import time_element
+from kvorum.spark.report.sections.brokers import brokers
+from kvorum.spark.report.sections.events import changed_last
+from kvorum.spark.report.sections.health import health, wrong_now
+from kvorum.spark.report.sections.leaders import leaders
+from kvorum.spark.report.sections.offline import offline
+from kvorum.spark.report.sections.quorum import quorum
+from kvorum.spark.report.sections.recoveries import recoveries
+from kvorum.spark.report.sections.timeline import timeline
+from kvorum.spark.report.sections.values import values
+from kvorum.spark.report.texts import duration_text
+
+_LINKS: Final = (
+    ("timeline", "Over time"),
+    ("offline", "Without a leader"),
+    ("recoveries", "Slowest recoveries"),
+    ("leaders", "Leaders"),
+    ("brokers", "Brokers"),
+    ("quorum", "Quorum"),
+    ("values", "Configurations and access"),
+)
+
+
+def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
+    """Return the page of a cluster; `index` is the file name of the page of all clusters."""
+    facts = report.facts
+    if facts is None:
+        text = "The tables have no row with a time of this cluster: nothing has happened in it yet."
+        return page(report.cluster_id, _header(report.cluster_id, index), element("p", text))
+    return page(
+        report.cluster_id,
+        _header(report.cluster_id, index, facts),
+        health(facts),
+        element("div", wrong_now(facts), changed_last(facts), class_="beside"),
+        element("nav", [_link(*each) for each in _LINKS], aria_label="Sections"),
+        timeline(facts),
+        offline(facts),
+        recoveries(facts),
+        leaders(facts),
+        brokers(facts),
+        quorum(facts),
+        values(facts),
+    )
+
+
+def _link(id_: str, name: str) -> Markup:
+    return element("a", name, href=f"#{id_}")
+
+
+def _header(cluster_id: str, index: str | None, facts: ClusterFacts | None = None) -> Markup:
+    back: Content = None if index is None else element("a", "All clusters", href=index)
+    return element(
+        "header",
+        element("p", back, " " if back else None, "Kafka cluster", class_="eyebrow"),
+        element("h1", cluster_id),
+        None if facts is None else _times(facts),
+    )
+
+
+def _times(facts: ClusterFacts) -> Markup:
+    window = facts.window
+    return element(
+        "p",
+        "State at ",
+        time_element(window.end_ms),
+        ". From ",
+        time_element(window.begin_ms),
+        f", {duration_text(window.length_ms)}. All times are in UTC.",
+        class_="times",
+    )

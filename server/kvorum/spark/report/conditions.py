@@ -1,0 +1,69 @@
+"""Conditions on rows, by which files and parts of files are skipped where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.report.time_window import TimeWindow
+from kvorum.spark.timestamps import TIMESTAMP_MS_MAX
+
+# The stubs of pyarrow do not know the types of columns.
+_compute: Any = pyarrow.compute
+
+Condition = pyarrow.compute.Expression
+_FIELD: Final = _compute.field
+
+
+def during(column: str, window: TimeWindow) -> Condition:
+    """Return the condition that a time is within the window, both ends included."""
+    # A stored time may have parts of a millisecond.
+    end = _time(window.end_ms + 1)
+    condition: Condition = (_FIELD(column) >= _time(window.begin_ms)) & (_FIELD(column) < end)
+    return condition
+
+
+def after(column: str, time_ms: int) -> Condition:
+    """Return the condition that a time is later than another."""
+    condition: Condition = _FIELD(column) >= _time(time_ms + 1)
+    return condition
+
+
+def holds_at(time_ms: int) -> Condition:
+    """Return the condition that a row of `from_time` and `to_time` holds at a time."""
+    later = _time(time_ms + 1)
+    has_begun = _FIELD("from_time").is_null() | (_FIELD("from_time") < later)
+    condition: Condition = has_begun & (_FIELD("to_time").is_null() | (_FIELD("to_time") >= later))
+    return condition
+
+
+def at_least(column: str, value: int) -> Condition:
+    """Return the condition that an integer is at least `value`."""
+    condition: Condition = _FIELD(column) >= value
+    return condition
+
+
+def is_in(column: str, values: Iterable[int]) -> Condition:
+    """Return the condition that an integer is one of `values`."""
+    condition: Condition = _FIELD(column).isin(pa.array(sorted(values), pa.int64()))
+    return condition
+
+
+def is_text(column: str, value: str) -> Condition:
+    """Return the condition that a column has a text."""
+    condition: Condition = _FIELD(column) == str(value)
+    return condition
+
+
+def is_not_text(column: str, value: str) -> Condition:
+    """Return the condition that a column has another text."""
+    condition: Condition = _FIELD(column) != str(value)
+    return condition
+
+
+def _time(time_ms: int) -> Any:
+    return pa.scalar(min(time_ms, TIMESTAMP_MS_MAX) * 1000, TIMESTAMP)

@@ -1,0 +1,155 @@
+"""The metadata quorum over time: epochs with their leaders, and the voters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kvorum.spark.report.rows import MISSING, Int64s
+from kvorum.spark.report.tables_directory import ClusterTables
+from kvorum.spark.report.time_window import Intervals, TimeWindow
+
+EPOCHS_MAX: Final = 30
+STRIP_EPOCHS_MAX: Final = 400
+"""Epochs that are drawn; of more, the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An epoch within the window; `leader` is None where the log begins within the epoch.
+
+    `lost_count` epochs right before it have no record: their elections had no winner, or the
+    winner wrote nothing.
+    """
+
+    epoch: int
+    leader: int | None
+    offset: int
+    begin_ms: int
+    end_ms: int
+    is_open: bool
+    lost_count: int
+    voters: tuple[int, ...]
+    granting_voters: tuple[int, ...]
+
+    @property
+    def duration_ms(self) -> int:
+        """How long it lasted within the window."""
+        return self.end_ms - self.begin_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderShare:
+    """How long a controller led within the window, and in how many epochs."""
+
+    leader: int | None
+    epoch_count: int
+    led_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumFacts:
+    """The quorum over the window; `epochs` are the latest ones, in their order."""
+
+    epochs: tuple[Epoch, ...]
+    epoch_count: int
+    election_count: int
+    lost_count: int
+    shares: tuple[LeaderShare, ...]
+    voters: tuple[int, ...]
+    kraft_version: int | None
+
+    @property
+    def current(self) -> Epoch | None:
+        """The epoch at the window's end."""
+        return self.epochs[-1] if self.epochs and self.epochs[-1].is_open else None
+
+
+def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
+    """Return what `quorum_epochs` and `quorum_voters` show of the window."""
+    columns = (
+        "epoch",
+        "leader",
+        "from_offset",
+        "from_time",
+        "to_time",
+        "voters",
+        "granting_voters",
+    )
+    rows = tables.read("quorum_epochs", columns)
+    rows = rows.at(np.argsort(rows.integers("epoch"), kind="stable"))
+    numbers, begins, ends = (
+        rows.integers("epoch"),
+        rows.times_ms("from_time"),
+        rows.times_ms("to_time"),
+    )
+    # The first epoch of the log has none before it that could be missing.
+    lost = np.diff(numbers, prepend=numbers[:1] - 1) - 1
+    overlaps = (begins <= window.end_ms) & ((ends == MISSING) | (ends >= window.begin_ms))
+    rows, lost, begins, ends = (
+        rows.where(overlaps),
+        lost[overlaps],
+        begins[overlaps],
+        ends[overlaps],
+    )
+    intervals = Intervals.within(begins, ends, window)
+    leaders = rows.integers("leader")
+    first = max(0, rows.count - STRIP_EPOCHS_MAX)
+    kept = rows.part(first, rows.count).dicts(*columns[:3], *columns[-2:])
+    epochs = tuple(
+        Epoch(
+            epoch=row["epoch"],
+            leader=row["leader"],
+            offset=row["from_offset"],
+            begin_ms=int(intervals.begins[index]),
+            end_ms=int(intervals.ends[index]),
+            is_open=bool(intervals.is_open[index]),
+            lost_count=int(lost[index]),
+            voters=tuple(row["voters"]),
+            granting_voters=tuple(row["granting_voters"]),
+        )
+        for index, row in enumerate(kept, start=first)
+    )
+    voters, kraft_version = _voters(tables, window, epochs)
+    return QuorumFacts(
+        epochs=epochs,
+        epoch_count=rows.count,
+        election_count=int(((begins >= window.begin_ms) & (leaders != MISSING)).sum()),
+        lost_count=int(lost.sum()),
+        shares=_shares(leaders, intervals),
+        voters=voters,
+        kraft_version=kraft_version,
+    )
+
+
+def _shares(leaders: Int64s, intervals: Intervals) -> tuple[LeaderShare, ...]:
+    """Return the leaders, the one that led longest first."""
+    shares = [
+        LeaderShare(
+            None if leader == MISSING else int(leader),
+            int((leaders == leader).sum()),
+            int(intervals.lengths_ms[leaders == leader].sum()),
+        )
+        for leader in np.unique(leaders)
+    ]
+    return tuple(sorted(shares, key=lambda share: -share.led_ms))
+
+
+def _voters(
+    tables: ClusterTables, window: TimeWindow, epochs: tuple[Epoch, ...]
+) -> tuple[tuple[int, ...], int | None]:
+    """Return the voters and the kraft.version at the window's end.
+
+    A quorum of kraft.version 0 names its voters only where it elects a leader.
+    """
+    rows = tables.read("quorum_voters", ("kraft_version", "voters", "from_time", "to_time"))
+    begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
+    holds = (begins <= window.end_ms) & ((ends == MISSING) | (ends > window.end_ms))
+    found = rows.where(holds).dicts("kraft_version", "voters")
+    elected = epochs[-1].voters if epochs else ()
+    if not found:
+        return elected, None
+    listed = tuple(sorted(voter["voter_id"] for voter in found[-1]["voters"]))
+    return listed or elected, found[-1]["kraft_version"]

@@ -1,0 +1,1 @@
+"""The sections of a cluster's page, one module each."""

@@ -1,0 +1,157 @@
+"""Health at the window's end, and what is wrong then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvorum.spark.history.node_rows import BrokerState
+from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.report.availability import ConditionFacts
+from kvorum.spark.report.cluster_report import ClusterFacts, Trouble
+from kvorum.spark.report.markup import Content, Markup, element, joined
+from kvorum.spark.report.parts import (
+    begin_of,
+    incident_partitions,
+    missing_replicas,
+    more,
+    section,
+    status,
+    table,
+    time_element,
+    trouble_class,
+    why_lost,
+)
+from kvorum.spark.report.texts import count_text, duration_text
+
+_CONDITIONS = (
+    (Condition.OFFLINE, "without a leader", "bad"),
+    (Condition.UNDER_MIN_ISR, "below min ISR", "bad"),
+    (Condition.UNDER_REPLICATED, "under-replicated", "warning"),
+)
+
+
+def health(facts: ClusterFacts) -> Markup:
+    """Return the verdict and the figures."""
+    return element(
+        "section",
+        element("h2", "Health", class_="unseen", id="health-title"),
+        element(
+            "p",
+            status(facts.trouble),
+            element("span", verdict(facts)),
+            class_=f"verdict {trouble_class(facts.trouble)}",
+        ),
+        element("dl", list(_figures(facts)), class_="figures"),
+        id="health",
+        aria_labelledby="health-title",
+    )
+
+
+def verdict(facts: ClusterFacts) -> str:
+    """Return one sentence about the state at the window's end."""
+    partitions = facts.leadership.partition_count
+    if offline := facts.open_count(Condition.OFFLINE):
+        return f"{count_text(offline, 'partition has', 'partitions have')} no leader."
+    if below := facts.open_count(Condition.UNDER_MIN_ISR):
+        have = count_text(below, "partition has", "partitions have")
+        return f"{have} fewer replicas in sync than min.insync.replicas."
+    if behind := facts.open_count(Condition.UNDER_REPLICATED):
+        are = count_text(behind, "partition is", "partitions are")
+        return f"{are} under-replicated; every partition has a leader."
+    if facts.trouble is Trouble.DEGRADED:
+        count = len(facts.out_of_service)
+        return f"{count_text(count, 'broker is', 'brokers are')} out of service."
+    if partitions == 0:
+        return "There are no partitions, and no broker is out of service."
+    return f"All replicas of {count_text(partitions, 'partition')} are in sync."
+
+
+def _figures(facts: ClusterFacts) -> Iterator[Markup]:
+    total = f"of {facts.leadership.partition_count:,}"
+    for condition, name, class_ in _CONDITIONS:
+        count = facts.open_count(condition)
+        yield _figure(f"partitions {name}", f"{count:,}", total, class_ if count else "calm")
+    out, registered = facts.out_of_service, facts.registered
+    note = f"of {len(registered):,}"
+    if out:
+        note += f"; out: {_some_ids([one.broker_id for one in out])}"
+    in_service = len(registered) - len(out)
+    yield _figure("brokers in service", f"{in_service:,}", note, "bad" if out else "calm")
+    epoch = facts.quorum.current
+    if epoch is None or epoch.leader is None:
+        yield _figure("active controller", "-", "its election is not in the log", "calm")
+    else:
+        led = duration_text(epoch.duration_ms)
+        yield _figure("active controller", str(epoch.leader), f"epoch {epoch.epoch}, {led}", "calm")
+    voters = _some_ids(facts.quorum.voters) or "not in the log"
+    yield _figure("voters", str(len(facts.quorum.voters)), voters, "calm")
+    for feature in facts.features[:1]:
+        others = "; ".join(f"{one.feature} {one.text}" for one in facts.features[1:4])
+        if facts.quorum.kraft_version is not None:
+            others = f"kraft.version {facts.quorum.kraft_version}" + (others and f"; {others}")
+        yield _figure(feature.feature, feature.text, others, "calm")
+
+
+def _figure(name: str, value: str, note: str, class_: str) -> Markup:
+    return element(
+        "div",
+        element("dt", name),
+        element("dd", value, class_="number"),
+        element("dd", note, class_="note") if note else None,
+        class_=class_,
+    )
+
+
+def _some_ids(ids: list[int] | tuple[int, ...], count_max: int = 6) -> str:
+    listed = ", ".join(str(one) for one in ids[:count_max])
+    return f"{listed}, …" if len(ids) > count_max else listed
+
+
+def wrong_now(facts: ClusterFacts) -> Markup:
+    """Return what is wrong at the window's end, with since when and why."""
+    content = list(_wrong(facts))
+    if not content:
+        content = [element("p", "Nothing: every replica is in sync and every broker in service.")]
+    return section("now", "Wrong at the end", *content)
+
+
+def _wrong(facts: ClusterFacts) -> Iterator[Markup]:
+    out = facts.out_of_service
+    if out:
+        yield element("h3", count_text(len(out), "broker") + " out of service")
+        yield element("ul", [_broker_line(facts, one.broker_id) for one in out[:10]])
+        yield joined(more(len(out) - 10, "brokers"))
+    for condition, name, _ in _CONDITIONS:
+        yield from _open_table(facts.availability.conditions[condition], name)
+
+
+def _open_table(found: ConditionFacts, name: str) -> Iterator[Markup]:
+    if found.open_count == 0:
+        return
+    is_lost = found.condition is Condition.OFFLINE
+    yield element("h3", f"{count_text(found.open_count, 'partition')} {name}")
+    yield table(
+        ("Partitions", "Since", "#For", "Why" if is_lost else "Missing replicas"),
+        [
+            (
+                incident_partitions(incident),
+                begin_of(incident.longest),
+                duration_text(incident.longest.duration_ms),
+                why_lost(incident.longest) if is_lost else missing_replicas(incident.longest),
+            )
+            for incident in found.open
+        ],
+        caption=f"Partitions {name} at the end, the longest first",
+    )
+    shown = sum(incident.partition_count for incident in found.open)
+    yield joined(more(found.open_count - shown, "partitions"))
+
+
+def _broker_line(facts: ClusterFacts, broker_id: int) -> Markup:
+    broker = next(one for one in facts.brokers if one.broker_id == broker_id)
+    what = "fenced" if broker.state is BrokerState.FENCED else "in controlled shutdown"
+    since: Content = time_element(broker.state_since_ms)
+    length = duration_text(max(0, facts.window.end_ms - broker.state_since_ms))
+    return element(
+        "li", element("strong", f"Broker {broker_id}"), f" {what} since ", since, f", {length}"
+    )

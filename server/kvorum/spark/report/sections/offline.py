@@ -1,0 +1,74 @@
+"""Which partitions had no leader on which day, and why."""
+
+from __future__ import annotations
+
+from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.report.availability import OfflineDay
+from kvorum.spark.report.cluster_report import ClusterFacts
+from kvorum.spark.report.markup import Markup, element, joined
+from kvorum.spark.report.parts import (
+    begin_of,
+    end_of,
+    folded,
+    how_ended,
+    more,
+    section,
+    table,
+    why_lost,
+)
+from kvorum.spark.report.texts import count_text, day_text, duration_text
+
+
+def offline(facts: ClusterFacts) -> Markup:
+    """Return the days on which partitions had no leader, latest first."""
+    found = facts.availability.conditions[Condition.OFFLINE]
+    title = "Partitions without a leader"
+    if found.interval_count == 0:
+        return section("offline", title, element("p", "Every partition had a leader all the time."))
+    days = facts.availability.offline_days
+    lead = (
+        f"{count_text(found.interval_count, 'interval')} of "
+        f"{count_text(found.partition_count, 'partition')}, "
+        f"{duration_text(found.total_ms)} in total. Days are days of UTC."
+    )
+    return section(
+        "offline",
+        title,
+        *(_day(day, is_open=index == 0) for index, day in enumerate(days)),
+        more(facts.availability.more_days_count, "days before"),
+        lead=lead,
+    )
+
+
+def _day(day: OfflineDay, *, is_open: bool) -> Markup:
+    name = day_text(day.day_ms)
+    summary = joined(
+        element("b", name),
+        f" {count_text(day.partition_count, 'partition')}, {duration_text(day.total_ms)} in total",
+    )
+    rows = [
+        (
+            outage.partition,
+            begin_of(outage),
+            end_of(outage),
+            duration_text(outage.duration_ms),
+            why_lost(outage),
+            how_ended(outage),
+        )
+        for outage in day.outages
+    ]
+    columns = (
+        "Partition",
+        "No leader from",
+        "to",
+        "#Duration",
+        "Why it lost its leader",
+        "How it ended",
+    )
+    return folded(
+        summary,
+        table(columns, rows, caption=f"Partitions without a leader on {name}, the longest first"),
+        more(day.more_count, "intervals"),
+        is_open=is_open,
+        id_=f"offline-{name.split()[1]}",
+    )

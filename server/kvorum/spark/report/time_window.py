@@ -1,0 +1,102 @@
+"""The window of time that a report covers, divided into equal steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kvorum.spark.report.rows import MISSING, Bools, Int64s
+
+SECOND_MS: Final = 1000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+STEPS_MAX: Final = 240
+"""More steps than a screen shows apart would only make pages larger."""
+
+_STEP_LENGTHS_MS: Final = (
+    *(each * SECOND_MS for each in (1, 2, 5, 10, 15, 30)),
+    *(each * MINUTE_MS for each in (1, 2, 5, 10, 15, 30)),
+    *(each * HOUR_MS for each in (1, 2, 3, 6, 12)),
+    *(each * DAY_MS for each in (1, 2, 7, 14, 28)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The time from `begin_ms` to `end_ms`, in milliseconds since 1970; the end is later."""
+
+    begin_ms: int
+    end_ms: int
+
+    def __post_init__(self) -> None:
+        assert self.begin_ms < self.end_ms
+
+    @property
+    def length_ms(self) -> int:
+        """The length in milliseconds."""
+        return self.end_ms - self.begin_ms
+
+    @property
+    def step_ms(self) -> int:
+        """The shortest length of steps, out of round ones, that gives at most `STEPS_MAX` steps."""
+        longest = _STEP_LENGTHS_MS[-1]
+        return next(
+            (each for each in _STEP_LENGTHS_MS if self.length_ms <= each * (STEPS_MAX - 1)),
+            longest * -(-self.length_ms // (longest * (STEPS_MAX - 1))),
+        )
+
+    def edges_ms(self) -> Int64s:
+        """Return where steps begin, and the end of the last one.
+
+        Steps begin at multiples of their length, in UTC; the first and the last one are cut off at
+        the window's ends.
+        """
+        step = self.step_ms
+        first = (self.begin_ms // step + 1) * step
+        inner = np.arange(first, self.end_ms, step, dtype=np.int64)
+        edges: Int64s = np.concatenate(([self.begin_ms], inner, [self.end_ms]))
+        return edges
+
+    def share(self, time_ms: int) -> float:
+        """Return where a time is in the window: 0 at its begin, 1 at its end, never outside."""
+        inside = min(max(time_ms, self.begin_ms), self.end_ms)
+        return (inside - self.begin_ms) / self.length_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Intervals of time, in milliseconds; those that are still open end where the window ends."""
+
+    begins: Int64s
+    ends: Int64s
+    is_open: Bools
+
+    @classmethod
+    def within(cls, begins: Int64s, ends: Int64s, window: TimeWindow) -> Intervals:
+        """Return intervals cut off at the window's ends.
+
+        A begin that is `MISSING` is that of the window, an end that is `MISSING` is open. An
+        interval that lies outside, or ends before it begins, has a length of 0.
+        """
+        known_begins = np.where(begins == MISSING, window.begin_ms, begins)
+        is_open = (ends == MISSING) | (ends > window.end_ms)
+        known_ends = np.where(ends == MISSING, window.end_ms, ends)
+        clipped = np.clip(known_begins, window.begin_ms, window.end_ms)
+        clipped_ends = np.clip(known_ends, window.begin_ms, window.end_ms)
+        return cls(
+            clipped, np.maximum(clipped, clipped_ends), is_open & (known_begins <= window.end_ms)
+        )
+
+    @property
+    def lengths_ms(self) -> Int64s:
+        """How long each is, within the window."""
+        lengths: Int64s = self.ends - self.begins
+        return lengths
+
+    def where(self, mask: Bools) -> Intervals:
+        """Return the intervals for which `mask` holds."""
+        return Intervals(self.begins[mask], self.ends[mask], self.is_open[mask])

@@ -1,0 +1,181 @@
+"""The latest changes of configurations, ACLs, quotas, credentials, features and tokens, as text.
+
+Values that must not be shown are not: those of sensitive keys, and those of keys that Kafka does
+not define, which may be anything. Of credentials and tokens only names are in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from kvorum.metadata.acl_codes import WILDCARD
+from kvorum.spark.report.conditions import at_least, during
+from kvorum.spark.report.features import level_text
+from kvorum.spark.report.tables_directory import ClusterTables
+from kvorum.spark.report.texts import cut_text
+from kvorum.spark.report.time_window import TimeWindow
+
+HIDDEN: Final = "(hidden)"
+CHANGES_MAX: Final = 30
+
+_Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A change of a value: of what kind, what it is about, and how it changed."""
+
+    offset: int
+    time_ms: int
+    kind: str
+    subject: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueHistory:
+    """The latest changes of one kind, latest first, and how many there are in the window."""
+
+    kind: str
+    changes: tuple[ValueChange, ...]
+    count: int
+
+
+def value_histories(tables: ClusterTables, window: TimeWindow) -> tuple[ValueHistory, ...]:
+    """Return the latest changes in the window, by kind."""
+    return tuple(_history(tables, window, kind) for kind in _KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    name: str
+    table: str
+    columns: Sequence[str]
+    subject: Callable[[_Row], str]
+    change: Callable[[_Row], str]
+
+
+def _history(tables: ClusterTables, window: TimeWindow, kind: _Kind) -> ValueHistory:
+    # Offsets first: texts are read of the latest rows only.
+    offsets = tables.read(kind.table, ("offset",), during("time", window)).integers("offset")
+    latest = np.sort(offsets)[-CHANGES_MAX:]
+    if len(latest) == 0:
+        return ValueHistory(kind.name, (), 0)
+    where = during("time", window) & at_least("offset", int(latest[0]))
+    rows = tables.read(kind.table, ("offset", "time", *kind.columns), where)
+    times = rows.times_ms("time").tolist()
+    found = rows.dicts("offset", *kind.columns)
+    changes = [
+        ValueChange(row["offset"], time, kind.name, kind.subject(row), kind.change(row))
+        for row, time in zip(found, times, strict=True)
+    ]
+    changes.sort(key=lambda change: change.offset, reverse=True)
+    return ValueHistory(kind.name, tuple(changes[:CHANGES_MAX]), len(offsets))
+
+
+def _resource(row: _Row) -> str:
+    name: str = row["resource_name"]
+    return f"{row['resource_type'].lower()} {name or '(all)'}"
+
+
+def _config_change(row: _Row) -> str:
+    old, new = (_config_value(row, row[each]) for each in ("old_value", "new_value"))
+    reason = " with its topic" if row["is_topic_deleted"] else ""
+    return f"{row['name']}: {old} → {new}{reason}"
+
+
+def _config_value(row: _Row, value: str | None) -> str:
+    if value is None:
+        return "unset"
+    # A key that Kafka does not define has no known sensitivity.
+    return cut_text(value) if row["is_sensitive"] is False else HIDDEN
+
+
+def _acl_subject(row: _Row) -> str:
+    prefixed = "*" if row["pattern_type"] == "PREFIXED" else ""
+    return f"{row['resource_type'].lower()} {row['resource_name']}{prefixed}"
+
+
+def _acl_change(row: _Row) -> str:
+    rule = f"{row['permission_type']} {row['operation']} for {row['principal']}"
+    where = "" if row["host"] == WILDCARD else f" from {row['host']}"
+    return f"{row['action']}: {rule}{where}"
+
+
+def _quota_subject(row: _Row) -> str:
+    return ", ".join(_entity(row["entity"]))
+
+
+def _entity(entity: Sequence[_Row]) -> Iterator[str]:
+    for part in entity:
+        name: str | None = part["entity_name"]
+        yield f"{part['entity_type']} {'(default)' if name is None else name}"
+
+
+def _quota_change(row: _Row) -> str:
+    old, new = (_number(row[each]) for each in ("old_value", "new_value"))
+    return f"{row['key']}: {old} → {new}"
+
+
+def _number(value: float | None) -> str:
+    return "unset" if value is None else f"{value:,.15g}"
+
+
+def _feature_change(row: _Row) -> str:
+    old, new = (level_text(row["feature"], row[each]) for each in ("old_level", "new_level"))
+    return f"{old} → {new}"
+
+
+def _scram_change(row: _Row) -> str:
+    return f"{row['action']}: {row['mechanism']}, {row['iterations']:,} iterations"
+
+
+_RESOURCE: Final = ("resource_type", "resource_name")
+_KINDS: Final = (
+    _Kind(
+        "configuration",
+        "config_history",
+        (*_RESOURCE, "name", "old_value", "new_value", "is_sensitive", "is_topic_deleted"),
+        _resource,
+        _config_change,
+    ),
+    _Kind(
+        "ACL",
+        "acl_history",
+        (*_RESOURCE, "action", "pattern_type", "principal", "host", "operation", "permission_type"),
+        _acl_subject,
+        _acl_change,
+    ),
+    _Kind(
+        "quota",
+        "quota_history",
+        ("entity", "key", "old_value", "new_value"),
+        _quota_subject,
+        _quota_change,
+    ),
+    _Kind(
+        "feature",
+        "feature_history",
+        ("feature", "old_level", "new_level"),
+        lambda row: str(row["feature"]),
+        _feature_change,
+    ),
+    _Kind(
+        "SCRAM credential",
+        "scram_history",
+        ("action", "user", "mechanism", "iterations"),
+        lambda row: f"user {row['user']}",
+        _scram_change,
+    ),
+    _Kind(
+        "delegation token",
+        "delegation_token_history",
+        ("action", "owner"),
+        lambda row: f"owner {row['owner']}",
+        lambda row: str(row["action"]),
+    ),
+)

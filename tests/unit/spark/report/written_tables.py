@@ -1,0 +1,65 @@
+"""Tables as the pipeline lays them out, written from the fold of a log or from rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, LogRecord, MetadataHistory
+from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory
+
+# The stubs of pyarrow do not know the types of columns.
+parquet: Any = pyarrow.parquet
+
+TYPES: Mapping[str, Any] = {**HISTORY_TABLES, **STATE_TABLES}
+NAMES = {row_type: name for name, row_type in TYPES.items()}
+CLUSTER = "c1"
+
+
+def write_log(directory: Path, records: Iterable[LogRecord], cluster_id: str = CLUSTER) -> None:
+    """Write all tables of a cluster's log."""
+    history = MetadataHistory()
+    happened = list(history.add_all(records))
+    write_rows(directory, chain(happened, history.open_rows(), history.end_state()), cluster_id)
+
+
+def write_rows(directory: Path, rows: Iterable[Any], cluster_id: str = CLUSTER) -> None:
+    """Write rows of any types into the tables of their types."""
+    by_table: dict[tuple[str, str | None], list[Any]] = defaultdict(list)
+    for row in rows:
+        table = NAMES[type(row)]
+        by_table[table, day_of(row) if table in HISTORY_TABLES else None].append(row)
+    for (table, day), found in by_table.items():
+        folder = directory / table / f"cluster_id={quote(cluster_id, safe='')}"
+        if day is not None:
+            folder /= f"day={day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / f"part-{len(list(folder.iterdir()))}.parquet", TYPES[table], found)
+
+
+def write_file(path: Path, row_type: Any, rows: Sequence[Any]) -> None:
+    table = pa.Table.from_batches([record_batch(row_type, rows)])
+    # The old format of timestamps is Spark's default.
+    parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
+
+
+def day_of(row: Any) -> str:
+    time_ms: int = row.from_time if hasattr(row, "from_time") else row.time
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def cluster_tables(
+    directory: Path, records: Iterable[LogRecord], cluster_id: str = CLUSTER
+) -> ClusterTables:
+    """Write the tables of a cluster's log, and return them for reading."""
+    write_log(directory, records, cluster_id)
+    return TablesDirectory(directory).cluster(cluster_id)
