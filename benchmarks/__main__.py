@@ -26,8 +26,16 @@ PARTS = (
     "reassignment",
     "quorum",
     "controller",
+    "spark",
     "soak",
 )
+
+
+def spark_rows(metadata_records: int, log_records: int) -> list[Row]:
+    """Return the rows of the part spark."""
+    from benchmarks import spark  # noqa: PLC0415 - imports pyspark, which other parts need not pay
+
+    return spark.rows(metadata_records=metadata_records, log_records=log_records)
 
 
 def main() -> None:
@@ -53,6 +61,12 @@ def main() -> None:
     )
     parser.add_argument("--alone", action="store_true", help="controller: measure without Kafka")
     parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
+    parser.add_argument(
+        "--metadata-records", type=int, default=500_000, help="spark: default 500,000"
+    )
+    parser.add_argument(
+        "--log-records", type=int, default=1_000_000, help="spark: default 1,000,000"
+    )
     arguments = parser.parse_args()
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
@@ -70,6 +84,7 @@ def main() -> None:
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         ),
+        "spark": lambda: spark_rows(arguments.metadata_records, arguments.log_records),
     }
     parts = measured if arguments.part is None else (arguments.part,)
     rows = [row for part in parts for row in measured[part]()]

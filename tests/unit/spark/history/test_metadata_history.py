@@ -145,6 +145,18 @@ def test_a_topic_that_one_transaction_creates_and_removes_was_never_there() -> N
     assert rows_of(LeaderChangeRow, *messages) == []
 
 
+@pytest.mark.parametrize(("eligible", "is_unclean"), [([1], False), ([], True)])
+def test_a_leader_that_was_eligible_has_all_records(eligible: list[int], is_unclean: bool) -> None:
+    """A reassignment is cancelled whose new replica alone is in sync: the old one leads again."""
+    reassigned = PartitionRecord(
+        0, TOPIC, replicas=[1, 4], isr=[4], leader=4, adding_replicas=[4], partition_epoch=0,
+        eligible_leader_replicas=eligible,
+    )  # fmt: skip
+    cancelled = PartitionChangeRecord(0, TOPIC, leader=1, isr=[1], replicas=[1], adding_replicas=[])
+    rows = rows_of(LeaderChangeRow, TopicRecord("orders", TOPIC), reassigned, cancelled)
+    assert [row.is_unclean for row in rows] == [False, is_unclean]
+
+
 def test_the_minimal_isr_follows_the_configuration() -> None:
     def minimum(kind: int, name: str, value: str | None) -> ConfigRecord:
         return ConfigRecord(kind, name, "min.insync.replicas", value)

@@ -21,6 +21,13 @@ from tests.unit.spark.history.random_logs import random_log
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
 from kvorum.spark.history.errors import SavedHistoryError
 from kvorum.spark.history.saved_history import MAGIC
+from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.messages.voters_record import VotersRecord
+from kvorum.wire.primitives import Message
 
 Everything = tuple[list[HistoryRow], list[HistoryRow], list[StateRow]]
 
@@ -76,6 +83,29 @@ def test_saving_does_not_change_a_history() -> None:
         [],
         *everything(MetadataHistory.from_bytes(history.to_bytes()), [])[1:],
     )
+
+
+def test_what_a_snapshot_contains_began_earlier_after_saving_too() -> None:
+    topic_id = bytes(15) + b"\x07"
+    messages: list[Message] = [
+        KRaftVersionRecord(k_raft_version=1),
+        VotersRecord(),
+        RegisterBrokerRecord(broker_id=1, incarnation_id=bytes(15) + b"\x01", fenced=False),
+        RegisterControllerRecord(controller_id=9, incarnation_id=bytes(15) + b"\x02"),
+        TopicRecord("orders", topic_id),
+        # Under-replicated, so that a condition is open too.
+        PartitionRecord(0, topic_id, replicas=[1, 2], isr=[1], leader=1, partition_epoch=0),
+    ]
+    records = written_records([(message, type(message).MAX_VERSION) for message in messages])[1:]
+    history = MetadataHistory.from_snapshot(records, end_offset=50, epoch=3)
+    rows = list(history.open_rows())
+    kinds = {type(row).__name__ for row in rows}
+    assert kinds == {
+        *("PartitionTimelineRow", "AvailabilityRow", "BrokerSessionRow", "BrokerStateRow"),
+        *("ControllerRegistrationRow", "QuorumEpochRow", "QuorumVotersRow"),
+    }
+    assert {row._asdict()["begins_earlier"] for row in rows} == {True}
+    assert list(MetadataHistory.from_bytes(history.to_bytes()).open_rows()) == rows
 
 
 def test_a_saved_history_continues_with_the_next_offset() -> None:

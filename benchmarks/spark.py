@@ -1,0 +1,36 @@
+"""Our Spark sources beside what there is: kafka-dump-log in a pipe, and Spark's Kafka connector."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks import spark_log, spark_metadata
+from benchmarks.report import Row
+from tests.interop.kafka.fetch_jars import (
+    JARS_ROOT,
+    REFERENCE_RELEASE,
+    SPARK_CONNECTOR,
+    find_java,
+)
+from tests.interop.kafka.java import Java
+
+from kvorum.spark.session import build_session
+
+
+def rows(*, metadata_records: int, log_records: int) -> list[Row]:
+    """Return the rows of the report: for a metadata log, and for a topic, of so many records."""
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    jars = ",".join(str(jar) for jar in sorted((JARS_ROOT / SPARK_CONNECTOR).glob("*.jar")))
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
+    session = build_session(master="local[1]", driver_memory="2g")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            return [
+                *spark_metadata.rows(root / "metadata", java, session, metadata_records),
+                *spark_log.rows(root / "broker", java, session, log_records),
+            ]
+    finally:
+        session.stop()

@@ -1,0 +1,184 @@
+"""The source kvorum-metadata beside kafka-dump-log, and one topic with and without pushdown.
+
+Rates are by seconds of CPU time of all processes that take part, so "per core". The start of
+kafka-dump-log's Java, measured on a log of a few records, is a row of its own and not part of its
+rate. The query through Spark is timed by the clock, on one core.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.fleet.cluster_log import write_cluster
+from benchmarks.report import Row
+from pyspark.sql import SparkSession
+from tests.interop.kafka.java import Java
+
+from kvorum.spark import KvorumMetadataSource
+from kvorum.spark.conditions import Condition
+from kvorum.spark.files.find import METADATA_SEARCH, find_files
+from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.ranges import FileRange, plan_ranges
+from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, Column, columns_named
+from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
+from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+
+RUNS = 5
+# What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
+SCRIPT_FLAGS = (
+    "-Xmx256M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+FEW_RECORDS = 50
+PARTITIONS = 1250
+"""They belong to about a hundred topics at a time."""
+TOPICS = 100
+READER = Path(__file__).with_name("dump_reader.py")
+
+
+class Log(NamedTuple):
+    """A made-up metadata log."""
+
+    directory: Path
+    units: list[FileRange]
+
+
+def rows(folder: Path, java: Java, session: SparkSession, records: int) -> list[Row]:
+    """Return the rows of the report; the logs are written below `folder`."""
+    log, small = made_log(folder / "log", records), made_log(folder / "small", FEW_RECORDS)
+    return [*beside_dump_log(log, small, java), *with_pushdown(log, session)]
+
+
+def made_log(directory: Path, records: int) -> Log:
+    write_cluster(directory, 1, records=records, partitions=PARTITIONS)
+    return Log(directory, plan_ranges(find_files([str(directory)], METADATA_SEARCH)))
+
+
+def read(
+    log: Log, columns: tuple[Column, ...] = DEFAULT_COLUMNS, row_filter: RowFilter = NO_FILTER
+) -> int:
+    """Read a log without Spark, and return the number of rows."""
+    query = Query(columns, row_filter, Mode.FAILFAST, {})
+    return sum(part.num_rows for unit in log.units for part in arrow_batches(unit, query))
+
+
+def dump(log: Log, java: Java) -> int:
+    """Pipe kafka-dump-log into Python, and return the number of records."""
+    names = ",".join(unit.file.path for unit in log.units)
+    command = [
+        str(java.executable),
+        *SCRIPT_FLAGS,
+        *("-cp", f"{java.jars}/*", "org.apache.kafka.tools.DumpLogSegments"),
+        *("--cluster-metadata-decoder", "--files", names),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as dumping:
+        done = subprocess.run(
+            [sys.executable, str(READER)], stdin=dumping.stdout, capture_output=True, check=True
+        )
+    return int(done.stdout)
+
+
+def cpu_seconds(call: Callable[[], int]) -> tuple[float, int]:
+    """Return the CPU time that a call takes, with that of the processes it starts."""
+
+    def used() -> float:
+        kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, kinds))
+
+    before = used()
+    found = call()
+    return used() - before, found
+
+
+def beside_dump_log(log: Log, small: Log, java: Java) -> list[Row]:
+    ours: list[float] = []
+    theirs: list[float] = []
+    starts: list[float] = []
+    count = 0
+    for _ in range(RUNS):
+        seconds, count = cpu_seconds(lambda: read(log))
+        ours.append(seconds)
+        seconds, dumped = cpu_seconds(lambda: dump(log, java))
+        if dumped < count - len(log.units):
+            raise RuntimeError(f"kafka-dump-log shows {dumped} of {count} records")
+        theirs.append(seconds)
+        starts.append(cpu_seconds(lambda: dump(small, java))[0])
+    start = statistics.median(starts)
+    alone = statistics.median(theirs) - start
+    return [
+        Row(
+            f"metadata log of {count:,} records, default columns, a core",
+            "kafka-dump-log piped into Python, without its start",
+            count / statistics.median(ours),
+            count / alone,
+            "r/s",
+            is_rate=True,
+        ),
+        Row(
+            f"metadata log of {FEW_RECORDS} records, CPU time",
+            "kafka-dump-log piped into Python: its start",
+            cpu_seconds(lambda: read(small))[0],
+            start,
+            "s",
+        ),
+    ]
+
+
+def usual_topic(log: Log) -> str:
+    """Return the id of a topic that has about one of a hundred records."""
+    counts: Counter[str] = Counter()
+    query = Query(columns_named(["topic_id"]), NO_FILTER, Mode.FAILFAST, {})
+    for unit in log.units:
+        for part in arrow_batches(unit, query):
+            ids: Any = part.column(0)
+            counts.update(topic for topic in ids.to_pylist() if topic)
+    wanted = counts.total() / TOPICS
+    return min(counts, key=lambda topic: abs(counts[topic] - wanted))
+
+
+def with_pushdown(log: Log, session: SparkSession) -> list[Row]:
+    topic = usual_topic(log)
+    pushed = RowFilter({"topic_id": Condition(frozenset({topic}))})
+    session.dataSource.register(KvorumMetadataSource)
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+    def through_spark(*, is_pushing: bool) -> tuple[float, int]:
+        table = session.read.format("kvorum-metadata").option("path", str(log.directory))
+        table = table.option("pushFilters", str(is_pushing).lower())
+        started = time.perf_counter()
+        found = table.load().where(f"topic_id = '{topic}'").collect()
+        return time.perf_counter() - started, len(found)
+
+    samples: list[tuple[float, float, float, float]] = []
+    # The first round warms up.
+    for turn in range(RUNS + 1):
+        reader = (
+            cpu_seconds(lambda: read(log, row_filter=pushed))[0],
+            cpu_seconds(lambda: read(log))[0],
+        )
+        spark = (through_spark(is_pushing=True), through_spark(is_pushing=False))
+        if spark[0][1] != spark[1][1]:
+            raise RuntimeError("the pushed filter changes what the query finds")
+        if turn:
+            samples.append((*reader, spark[0][0], spark[1][0]))
+    narrow, whole, narrow_query, whole_query = (
+        statistics.median(values) for values in zip(*samples, strict=True)
+    )
+    what, peer = f"one topic of {TOPICS}", "the same without pushFilters"
+    return [
+        Row(f"{what}, reader alone, CPU time", peer, narrow, whole, "s"),
+        Row(f"{what}, through Spark", peer, narrow_query, whole_query, "s"),
+    ]

@@ -1,0 +1,140 @@
+"""Records of a real broker's internal topics, read by Spark's Kafka connector and decoded by us."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.interop.conftest import JarsOf
+from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.meta.source_tree import ROOT
+
+pytestmark = pytest.mark.interop
+
+SPARK_TIMEOUT_S = 400
+WAIT_S = 60.0
+TOPICS = {"orders": 3, "payments": 1}
+GROUPS = ("billing", "reports")
+FEW_PARTITIONS = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+
+
+def test_the_pages_example_shows_what_the_admin_client_says(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner, kafka_jars: JarsOf
+) -> None:
+    jars = kafka_jars(SPARK_CONNECTOR)
+    with RealKafka(
+        java=java, tools=kafka_tools, folder=tmp_path, overrides=FEW_PARTITIONS
+    ) as broker:
+        servers = broker.bootstrap_servers
+        create_topics(servers)
+        for group in GROUPS:
+            commit_offsets(servers, group)
+        open_one = make_transactions(servers)
+        found = decoded_by_spark(servers, jars)
+        offsets = list(admins_offsets(servers))
+        listed = kafka_tools.run("kafka-transactions", "--bootstrap-server", servers, "list")
+        open_one.abort_transaction(WAIT_S)
+    rows: list[list[Any]] = found["offsets"]
+    assert sorted(rows) == sorted(list(offset) for offset in offsets)
+    assert len(offsets) == len(GROUPS) * sum(TOPICS.values())
+    records = found["transactions"]
+    assert {record["error"] for record in records} == {None}
+    # The last record of each id is its state.
+    states = {record["id"]: (record["producer_id"], record["status"]) for record in records}
+    assert states == transactions_listed(listed.stdout)
+    assert {record["status"] for record in records} >= {"CompleteCommit", "Ongoing", "Empty"}
+    ongoing = [record for record in records if record["status"] == "Ongoing"]
+    assert json.loads(ongoing[-1]["partitions"]) == [{"topic_name": "payments", "partitions": [0]}]
+
+
+def create_topics(servers: str) -> None:
+    # The stub of create_topics leaves out type parameters.
+    admin: Any = AdminClient({"bootstrap.servers": servers})
+    wanted = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
+    made: dict[str, Future[None]] = admin.create_topics(wanted)
+    for future in made.values():
+        future.result(WAIT_S)
+
+
+def commit_offsets(servers: str, group: str) -> None:
+    """Commit offsets twice, so that the latest of each partition counts."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}
+    )
+    for turn in (1, 2):
+        places = [
+            TopicPartition(topic, partition, turn * 100 + partition + len(group))
+            for topic, partitions in TOPICS.items()
+            for partition in range(partitions)
+        ]
+        consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+def make_transactions(servers: str) -> Producer:
+    """Let one transactional id end a transaction, and another leave one open."""
+    ended = transactional(servers, "ended")
+    ended.begin_transaction()
+    ended.produce("orders", b"value", partition=1)
+    ended.commit_transaction(WAIT_S)
+    # The coordinator answers after the transaction before is complete.
+    transactional(servers, "ended")
+    unfinished = transactional(servers, "unfinished")
+    unfinished.begin_transaction()
+    unfinished.produce("payments", b"value", partition=0)
+    assert unfinished.flush(WAIT_S) == 0
+    return unfinished
+
+
+def transactional(servers: str, name: str) -> Producer:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
+    producer.init_transactions(WAIT_S)
+    return producer
+
+
+def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
+    program = Path(__file__).parent / "clients" / "spark_functions_reader.py"
+    done = subprocess.run(
+        [sys.executable, str(program), servers, str(jars), str(ROOT / "docs/spark-functions.md")],
+        capture_output=True,
+        text=True,
+        timeout=SPARK_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def admins_offsets(servers: str) -> Iterator[tuple[str, str, int, int]]:
+    """Yield group, topic, partition and offset of everything that is committed."""
+    # The stub of list_consumer_group_offsets leaves out type parameters.
+    admin: Any = AdminClient({"bootstrap.servers": servers})
+    for group in GROUPS:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        for place in asked[group].result(WAIT_S).topic_partitions:
+            yield group, place.topic, place.partition, place.offset
+
+
+def transactions_listed(text: str) -> dict[str, tuple[int, str]]:
+    """Return producer id and state by transactional id, as kafka-transactions prints them."""
+    _, *lines = text.strip().splitlines()
+    rows = [line.split() for line in lines]
+    return {name: (int(producer_id), state) for name, _, producer_id, state in rows}
