@@ -107,10 +107,16 @@ def test_an_outage_that_ends_at_midnight_is_not_part_of_the_next_day(tmp_path: P
     cluster.fence(1)
     cluster.later(HOUR_MS)
     cluster.start(1)
+    cluster.sync(1)
     cluster.later(HOUR_MS)
-    cluster.lag(2, 1)
-    facts = facts_of(cluster, tmp_path)
-    assert [day.day_ms for day in facts.availability.offline_days] == [BEGIN_MS]
+    cluster.configure("a", "retention.ms", "1000")
+    days = facts_of(cluster, tmp_path / "one").availability.offline_days
+    assert [day.day_ms for day in days] == [BEGIN_MS]
+    cluster.fence(1)
+    cluster.later(MINUTE_MS)
+    cluster.start(1)
+    days = facts_of(cluster, tmp_path / "two").availability.offline_days
+    assert [(day.day_ms - BEGIN_MS, len(day.outages)) for day in days] == [(DAY_MS, 1), (0, 1)]
 
 
 def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
