@@ -109,30 +109,36 @@ def availability_facts(tables: ClusterTables, window: TimeWindow) -> Availabilit
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """Rows of one condition that overlap the window, with their intervals."""
+    """Rows of one condition that overlap the window, with their intervals.
+
+    `whole` are not cut off at the window's begin.
+    """
 
     rows: Rows
     intervals: Intervals
+    whole: Intervals
 
     @classmethod
     def of(cls, rows: Rows, window: TimeWindow) -> _Spans:
         begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
-        starts_in_time = (begins == MISSING) | (begins <= window.end_ms)
-        overlaps = starts_in_time & ((ends == MISSING) | (ends >= window.begin_ms))
+        reaches_in = (ends == MISSING) | (ends > window.begin_ms) | (begins == window.begin_ms)
+        overlaps = reaches_in & ((begins == MISSING) | (begins <= window.end_ms))
+        begins, ends = begins[overlaps], ends[overlaps]
         return cls(
             rows.where(overlaps),
-            Intervals.within(begins[overlaps], ends[overlaps], window),
+            Intervals.within(begins, ends, window),
+            Intervals.until_end(begins, ends, window),
         )
 
     def outages(self, tables: ClusterTables, indices: Int64s) -> tuple[Outage, ...]:
-        return explained(tables, self.rows.at(indices), self.intervals, indices)
+        return explained(tables, self.rows.at(indices), self.whole, indices)
 
 
 def _condition_facts(
     tables: ClusterTables, condition: Condition, spans: _Spans, window: TimeWindow
 ) -> ConditionFacts:
     intervals = spans.intervals
-    open_indices = _longest_first(intervals.lengths_ms, np.flatnonzero(intervals.is_open))
+    open_indices = _longest_first(spans.whole.lengths_ms, np.flatnonzero(intervals.is_open))
     if condition is Condition.OFFLINE:
         open_incidents = tuple(
             Incident(outage, 1) for outage in spans.outages(tables, open_indices[:OPEN_MAX])
@@ -199,7 +205,7 @@ def _incidents(
     tables: ClusterTables, spans: _Spans, longest_first: Int64s, count_max: int
 ) -> tuple[Incident, ...]:
     """Return the longest intervals, with those that began and ended together as one."""
-    intervals = spans.intervals
+    intervals = spans.whole
     chosen: list[int] = []
     counts: list[int] = []
     remaining = longest_first
@@ -215,7 +221,7 @@ def _incidents(
 
 
 def _all_longest_first(spans: _Spans) -> Int64s:
-    lengths = spans.intervals.lengths_ms
+    lengths = spans.whole.lengths_ms
     return _longest_first(lengths, np.arange(len(lengths), dtype=np.int64))
 
 

@@ -14,7 +14,7 @@ from kvorum.spark.report.rows import MISSING, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import Intervals, TimeWindow
 
-SPANS_MAX: Final = 150
+SPANS_MAX: Final = 80
 """More spans of one broker are drawn as the worst state of each step."""
 
 _FROM_BAD_TO_GOOD: Final = (

@@ -34,8 +34,8 @@ def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
     """Return the page of a cluster; `index` is the file name of the page of all clusters."""
     facts = report.facts
     if facts is None:
-        text = "The tables have no row with a time of this cluster: nothing has happened in it yet."
-        return page(report.cluster_id, _header(report.cluster_id, index), element("p", text))
+        reason = element("p", report.reason)
+        return page(report.cluster_id, _header(report.cluster_id, index), reason)
     return page(
         report.cluster_id,
         _header(report.cluster_id, index, facts),

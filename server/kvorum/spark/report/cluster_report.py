@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, unique
+from typing import Final
 
 from kvorum.spark.history.partition_rows import Condition
 from kvorum.spark.report.availability import AvailabilityFacts, availability_facts
@@ -66,10 +67,11 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """A cluster and its facts; without facts its tables have no rows with a time."""
+    """A cluster and its facts, or the reason for which there are none."""
 
     cluster_id: str
     facts: ClusterFacts | None
+    reason: str = ""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -80,7 +82,8 @@ class ClusterReport:
         return (-self.facts.trouble, *counts, -len(self.facts.out_of_service))
 
 
-_WORST_FIRST = (Condition.OFFLINE, Condition.UNDER_MIN_ISR, Condition.UNDER_REPLICATED)
+_NO_TIMES: Final = "Nothing has happened in this cluster: its tables have no row with a time."
+_WORST_FIRST: Final = (Condition.OFFLINE, Condition.UNDER_MIN_ISR, Condition.UNDER_REPLICATED)
 
 
 def cluster_report(
@@ -88,12 +91,13 @@ def cluster_report(
 ) -> ClusterReport:
     """Return the report of a cluster from `since_ms` to `until_ms`; all that there is by default.
 
-    Raises `TablesError` for files that cannot be read, and for a window without any time that the
+    A report without facts is that of tables without a row that has a time. Raises `TablesError`
+    for files that cannot be read, and `NothingCoveredError` for a window without any time that the
     tables cover.
     """
     window = window_of(tables, since_ms=since_ms, until_ms=until_ms)
     if window is None:
-        return ClusterReport(tables.cluster_id, None)
+        return ClusterReport(tables.cluster_id, None, _NO_TIMES)
     brokers = broker_facts(tables, window)
     quorum = quorum_facts(tables, window)
     values = value_histories(tables, window)

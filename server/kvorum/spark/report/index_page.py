@@ -22,6 +22,13 @@ _COLUMNS: Final = (
 )
 
 
+_WORDS: Final = {
+    Trouble.CRITICAL: "critical",
+    Trouble.DEGRADED: "degraded",
+    Trouble.NONE: "healthy",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class IndexLine:
     """The line of a cluster, and the file name of its page."""
@@ -78,10 +85,10 @@ def index_page(lines: Sequence[IndexLine]) -> str:
 
 def _summary(lines: Sequence[IndexLine]) -> str:
     counts = Counter(line.trouble for line in lines if line.trouble is not None)
-    parts = [
-        f"{counts[trouble]:,} {trouble.name.lower() if trouble else 'healthy'}"
-        for trouble in sorted(counts, reverse=True)
-    ]
+    parts = [f"{counts[each]:,} {_WORDS[each]}" for each in sorted(counts, reverse=True)]
+    without = sum(line.trouble is None for line in lines)
+    if without:
+        parts.append(f"{without:,} without events in this time")
     return f"{', '.join(parts)}. All times are in UTC." if parts else "All times are in UTC."
 
 

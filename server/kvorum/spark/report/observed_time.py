@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kvorum.spark.report.rows import MISSING, Int64s
-from kvorum.spark.report.tables_directory import ClusterTables, TablesError
+from kvorum.spark.report.tables_directory import ClusterTables, NothingCoveredError
 from kvorum.spark.report.texts import time_text
 from kvorum.spark.report.time_window import SECOND_MS, TimeWindow
 
@@ -29,8 +29,8 @@ def window_of(
 ) -> TimeWindow | None:
     """Return the window from `since_ms` to `until_ms`, limited to the time that the tables cover.
 
-    Returns None where no table has a time. Raises `TablesError` for a window without any of the
-    time that the tables cover.
+    Returns None where no table has a time. Raises `NothingCoveredError` for a window without any of
+    the time that the tables cover.
     """
     extremes = [(int(known.min()), int(known.max())) for known in _known_times(tables)]
     if not extremes:
@@ -39,15 +39,13 @@ def window_of(
     last = max(end for _, end in extremes)
     begin = first if since_ms is None else max(first, since_ms)
     end = last if until_ms is None else min(last, until_ms)
-    if since_ms is None or since_ms <= first:
-        # A log may have one time alone, and charts need some width.
-        begin = min(begin, end - SECOND_MS)
-    if begin >= end or (until_ms is not None and until_ms < first):
-        raise TablesError(
-            f"cluster {tables.cluster_id!r}: its tables cover {time_text(first)} to "
-            f"{time_text(last)} UTC, and nothing of what is asked for"
+    if begin > end:
+        raise NothingCoveredError(
+            f"the tables of cluster {tables.cluster_id!r} cover {time_text(first)} to "
+            f"{time_text(last)} UTC, and nothing of the time that is asked for"
         )
-    return TimeWindow(begin, end)
+    # Charts need some width, also those of a log with one time alone.
+    return TimeWindow(min(begin, end - SECOND_MS), end)
 
 
 def _known_times(tables: ClusterTables) -> Iterator[Int64s]:

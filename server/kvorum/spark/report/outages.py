@@ -57,7 +57,7 @@ class MissingReplica:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An interval in which a partition was in a condition; times are those within the window."""
+    """An interval in which a partition was in a condition; an open one ends with the window."""
 
     topic_name: str
     partition_id: int
@@ -72,7 +72,7 @@ class Outage:
 
     @property
     def duration_ms(self) -> int:
-        """How long it lasted within the window."""
+        """How long it lasted, until the end of the window where it is open."""
         return self.end_ms - self.begin_ms
 
     @property

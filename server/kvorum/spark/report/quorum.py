@@ -18,7 +18,7 @@ STRIP_EPOCHS_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """An epoch within the window; `leader` is None where the log begins within the epoch.
+    """An epoch that reaches into the window; `leader` is None where the log begins within it.
 
     `lost_count` epochs right before it have no record: their elections had no winner, or the
     winner wrote nothing.
@@ -36,7 +36,7 @@ class Epoch:
 
     @property
     def duration_ms(self) -> int:
-        """How long it lasted within the window."""
+        """How long it lasted, until the end of the window where it is open."""
         return self.end_ms - self.begin_ms
 
 
@@ -95,6 +95,7 @@ def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
         ends[overlaps],
     )
     intervals = Intervals.within(begins, ends, window)
+    whole = Intervals.until_end(begins, ends, window)
     leaders = rows.integers("leader")
     first = max(0, rows.count - STRIP_EPOCHS_MAX)
     kept = rows.part(first, rows.count).dicts(*columns[:3], *columns[-2:])
@@ -103,9 +104,9 @@ def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
             epoch=row["epoch"],
             leader=row["leader"],
             offset=row["from_offset"],
-            begin_ms=int(intervals.begins[index]),
-            end_ms=int(intervals.ends[index]),
-            is_open=bool(intervals.is_open[index]),
+            begin_ms=int(whole.begins[index]),
+            end_ms=int(whole.ends[index]),
+            is_open=bool(whole.is_open[index]),
             lost_count=int(lost[index]),
             voters=tuple(row["voters"]),
             granting_voters=tuple(row["granting_voters"]),

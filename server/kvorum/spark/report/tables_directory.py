@@ -23,10 +23,23 @@ from kvorum.spark.report.rows import Rows
 
 _ROW_TYPES: Final = MappingProxyType({**HISTORY_TABLES, **STATE_TABLES})
 _CLUSTER: Final = "cluster_id="
+_REPEATED: Final = frozenset({"topic_name", "topic_id"})
+"""Texts that many rows have in common: they are read as numbers into a list of texts."""
+_READING: Final = MappingProxyType(
+    {"batch_size": 65_536, "batch_readahead": 2, "fragment_readahead": 1}
+)
+"""How much is read ahead: by default much more than a condition lets through is in memory."""
+
+# The stubs of pyarrow do not know the types of columns.
+_dataset: Any = pyarrow.dataset
 
 
 class TablesError(SparkSliceError):
     """A directory without the tables, or with tables that cannot be read."""
+
+
+class NothingCoveredError(TablesError):
+    """The tables of a cluster cover nothing of the time that is asked for."""
 
 
 class ClusterTables:
@@ -46,10 +59,11 @@ class ClusterTables:
         if directory is None:
             wanted: list[Any] = [schema.field(name) for name in columns]
             return Rows(pa.schema(wanted).empty_table())
-        nullable = pa.schema([field.with_nullable(True) for field in schema])
+        stored = pa.schema([_as_read(field) for field in schema])
         try:
-            rows = pyarrow.dataset.dataset(directory, schema=nullable, format="parquet")
-            return Rows(rows.to_table(columns=list(columns), filter=where))
+            rows = _dataset.dataset(directory, schema=stored, format=_format(table))
+            found = rows.to_table(columns=list(columns), filter=where, **_READING)
+            return Rows(found.unify_dictionaries())
         except (pa.ArrowException, OSError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise TablesError(f"{directory}: cannot be read as Parquet: {reason}") from error
@@ -84,6 +98,20 @@ class TablesDirectory:
             known = _some(self.cluster_ids) or "none"
             raise TablesError(f"cluster {cluster_id!r} is in no table; the clusters are: {known}")
         return ClusterTables(cluster_id, found)
+
+
+def _as_read(field: Any) -> Any:
+    """Return the field of a stored column: null where an older file does not have it."""
+    if field.name in _REPEATED:
+        return pa.field(field.name, pa.dictionary(pa.int32(), pa.string()))
+    return field.with_nullable(True)
+
+
+def _format(table: str) -> Any:
+    columns = [name for name in arrow_schema(_ROW_TYPES[table]).names if name in _REPEATED]
+    return _dataset.ParquetFileFormat(
+        read_options=_dataset.ParquetReadOptions(dictionary_columns=columns)
+    )
 
 
 def _cluster_directories(table: Path) -> list[Path]:

@@ -82,14 +82,18 @@ class Intervals:
         A begin that is `MISSING` is that of the window, an end that is `MISSING` is open. An
         interval that lies outside, or ends before it begins, has a length of 0.
         """
+        whole = cls.until_end(begins, ends, window)
+        cut = np.clip(whole.begins, window.begin_ms, window.end_ms)
+        cut_ends = np.clip(whole.ends, window.begin_ms, window.end_ms)
+        return cls(cut, np.maximum(cut, cut_ends), whole.is_open)
+
+    @classmethod
+    def until_end(cls, begins: Int64s, ends: Int64s, window: TimeWindow) -> Intervals:
+        """Return intervals cut off at the window's end alone; what is missing is as in `within`."""
         known_begins = np.where(begins == MISSING, window.begin_ms, begins)
-        is_open = (ends == MISSING) | (ends > window.end_ms)
-        known_ends = np.where(ends == MISSING, window.end_ms, ends)
-        clipped = np.clip(known_begins, window.begin_ms, window.end_ms)
-        clipped_ends = np.clip(known_ends, window.begin_ms, window.end_ms)
-        return cls(
-            clipped, np.maximum(clipped, clipped_ends), is_open & (known_begins <= window.end_ms)
-        )
+        known_ends = np.where(ends == MISSING, window.end_ms, np.minimum(ends, window.end_ms))
+        is_open = ((ends == MISSING) | (ends > window.end_ms)) & (known_begins <= window.end_ms)
+        return cls(known_begins, np.maximum(known_begins, known_ends), is_open)
 
     @property
     def lengths_ms(self) -> Int64s:

@@ -10,9 +10,13 @@ from typing import Final
 
 from kvorum.spark.errors import SparkSliceError
 from kvorum.spark.report.cluster_page import cluster_page
-from kvorum.spark.report.cluster_report import cluster_report
+from kvorum.spark.report.cluster_report import ClusterReport, cluster_report
 from kvorum.spark.report.index_page import IndexLine, index_line, index_page
-from kvorum.spark.report.tables_directory import TablesDirectory, TablesError
+from kvorum.spark.report.tables_directory import (
+    NothingCoveredError,
+    TablesDirectory,
+    TablesError,
+)
 
 INDEX: Final = "index.html"
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -34,7 +38,8 @@ def write_report(
 
     An `output` that ends with .html is the page of one cluster; every other one is a directory,
     which is made if it is not there. Clusters are read one after the other. Raises `TablesError`
-    where tables cannot be read, and for one page of several clusters; `OutputError` where a page
+    where tables cannot be read, for one page of several clusters, and for one page of a cluster of
+    which the tables cover nothing of the time that is asked for; `OutputError` where a page
     cannot be written.
     """
     wanted = tables.cluster_ids if cluster_id is None else [cluster_id]
@@ -49,7 +54,12 @@ def write_report(
         return
     lines: list[IndexLine] = []
     for each in wanted:
-        report = cluster_report(tables.cluster(each), since_ms=since_ms, until_ms=until_ms)
+        try:
+            report = cluster_report(tables.cluster(each), since_ms=since_ms, until_ms=until_ms)
+        except NothingCoveredError as error:
+            # Other clusters may have more to show.
+            reason = str(error)
+            report = ClusterReport(each, None, f"{reason[0].upper()}{reason[1:]}.")
         name = page_name(each)
         yield _written(output / name, cluster_page(report, index=INDEX))
         lines.append(index_line(report, name))

@@ -45,6 +45,10 @@ def test_an_end_at_an_edge_belongs_to_the_step_before() -> None:
     assert highest_counts(intervals((0, 10)), EDGES).tolist() == [1, 0, 0]
 
 
+def test_a_begin_at_an_edge_belongs_to_the_step_after() -> None:
+    assert highest_counts(intervals((10, 12)), EDGES).tolist() == [0, 1, 0]
+
+
 def test_without_intervals_all_counts_are_0() -> None:
     assert highest_counts(intervals(), EDGES).tolist() == [0, 0, 0]
     assert mean_counts(intervals(), EDGES).tolist() == [0, 0, 0]

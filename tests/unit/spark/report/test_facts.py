@@ -107,10 +107,16 @@ def test_an_outage_that_ends_at_midnight_is_not_part_of_the_next_day(tmp_path: P
     cluster.fence(1)
     cluster.later(HOUR_MS)
     cluster.start(1)
+    cluster.sync(1)
     cluster.later(HOUR_MS)
-    cluster.lag(2, 1)
-    facts = facts_of(cluster, tmp_path)
-    assert [day.day_ms for day in facts.availability.offline_days] == [BEGIN_MS]
+    cluster.configure("a", "retention.ms", "1000")
+    days = facts_of(cluster, tmp_path / "one").availability.offline_days
+    assert [day.day_ms for day in days] == [BEGIN_MS]
+    cluster.fence(1)
+    cluster.later(MINUTE_MS)
+    cluster.start(1)
+    days = facts_of(cluster, tmp_path / "two").availability.offline_days
+    assert [(day.day_ms - BEGIN_MS, len(day.outages)) for day in days] == [(DAY_MS, 1), (0, 1)]
 
 
 def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
@@ -133,6 +139,23 @@ def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
     assert after is not None
     assert after.trouble is Trouble.NONE
     assert after.availability.conditions[Condition.OFFLINE].total_ms == MINUTE_MS
+    # What began before the window has its true begin.
+    ((outage,),) = [day.outages for day in after.availability.offline_days]
+    assert (outage.begin_ms, outage.duration_ms) == (BEGIN_MS + HOUR_MS, HOUR_MS)
+
+
+def test_what_ended_before_the_window_is_no_part_of_it(tmp_path: Path) -> None:
+    cluster = small_cluster()
+    cluster.fence(1)
+    cluster.later(HOUR_MS)
+    cluster.start(1)
+    cluster.later(HOUR_MS)
+    cluster.configure("a", "retention.ms", "1000")
+    tables = cluster_tables(tmp_path, cluster.records)
+    for since_ms in (BEGIN_MS + HOUR_MS, BEGIN_MS + HOUR_MS + 1):
+        facts = cluster_report(tables, since_ms=since_ms).facts
+        assert facts is not None
+        assert facts.availability.conditions[Condition.OFFLINE].interval_count == 0
 
 
 def test_a_feature_level_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
@@ -223,7 +246,7 @@ def test_groups_end_at_pauses_and_do_not_mix_keys() -> None:
 
 def test_a_window_without_any_time_of_the_tables_is_an_error(tmp_path: Path) -> None:
     tables = cluster_tables(tmp_path, small_cluster().records)
-    with pytest.raises(TablesError, match="its tables cover 2026-11-16 00:00:00 to 2026"):
+    with pytest.raises(TablesError, match="cover 2026-11-16 00:00:00 to 2026"):
         cluster_report(tables, since_ms=BEGIN_MS + DAY_MS)
-    with pytest.raises(TablesError, match="nothing of what is asked for"):
+    with pytest.raises(TablesError, match="nothing of the time that is asked for"):
         cluster_report(tables, until_ms=BEGIN_MS - 1)

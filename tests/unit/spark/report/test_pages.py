@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.spark.report.made_up_cluster import (
+    BEGIN_MS,
     MINUTE_MS,
     MadeUpCluster,
     healthy_cluster,
@@ -22,6 +23,7 @@ from kvorum.spark.report.cluster_report import cluster_report
 from kvorum.spark.report.markup import Markup, element, escaped
 from kvorum.spark.report.tables_directory import TablesDirectory, TablesError
 from kvorum.spark.report.texts import count_text, duration_text
+from kvorum.spark.report.time_window import DAY_MS
 from kvorum.spark.report.written_report import page_name, write_report
 
 HOSTILE = """<script>alert("1")</script>'&amp;"""
@@ -58,7 +60,7 @@ def test_a_cluster_in_which_nothing_has_happened(tmp_path: Path) -> None:
 def test_a_cluster_without_rows(tmp_path: Path) -> None:
     (tmp_path / "partitions" / "cluster_id=empty").mkdir(parents=True)
     report = cluster_report(TablesDirectory(tmp_path).cluster("empty"))
-    assert "The tables have no row with a time of this cluster" in cluster_page(report)
+    assert "its tables have no row with a time" in cluster_page(report)
 
 
 @pytest.mark.parametrize("make", [troubled_cluster, healthy_cluster])
@@ -171,6 +173,20 @@ def test_the_index_begins_with_the_worst_cluster(tmp_path: Path) -> None:
     html = index.read_text("utf-8")
     assert re.findall(r'href="cluster-(\w+)\.html"', html) == ["worst", "lagging", "calm"]
     assert "1 critical, 1 degraded, 1 healthy." in html
+
+
+def test_a_cluster_of_another_time_does_not_keep_others_from_the_index(tmp_path: Path) -> None:
+    later = MadeUpCluster(1, begin_ms=BEGIN_MS + DAY_MS)
+    write_log(tmp_path / "tables", later.records, "later")
+    write_log(tmp_path / "tables", healthy_cluster().records, "earlier")
+    tables, pages = TablesDirectory(tmp_path / "tables"), tmp_path / "pages"
+    *_, index = write_report(tables, pages, until_ms=BEGIN_MS + DAY_MS - 1)
+    text = read_page(index.read_text("utf-8")).text
+    assert "1 healthy, 1 without events in this time." in text
+    reason = (
+        "The tables of cluster 'later' cover 2026-11-17 00:00:00 to 2026-11-17 00:00:00 UTC, and"
+    )
+    assert reason in read_page((pages / "cluster-later.html").read_text("utf-8")).text
 
 
 def test_one_page_of_several_clusters_is_an_error(tmp_path: Path) -> None:

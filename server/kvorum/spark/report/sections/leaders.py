@@ -20,11 +20,11 @@ def leaders(facts: ClusterFacts) -> Markup:
         return section(
             "leaders", "Leaders", element("p", "There are no partitions."), *_causes(facts)
         )
-    not_preferred = leadership.not_preferred_count
-    lead = (
-        f"{count_text(not_preferred, 'partition is', 'partitions are')} led by another broker than "
-        f"the preferred one."
-    )
+    if leadership.not_preferred_count:
+        count = count_text(leadership.not_preferred_count, "partition is", "partitions are")
+        lead = f"{count} led by another broker than the preferred one."
+    else:
+        lead = "No partition is led by another broker than the preferred one."
     if leadership.skew is not None:
         lead += f" The broker with most leaders has {leadership.skew:.2f} times the mean."
     return section("leaders", "Leaders", _loads(facts), *_causes(facts), lead=lead)

@@ -153,9 +153,11 @@ def _tints(facts: ClusterFacts, broker: BrokerFacts) -> Iterator[Markup]:
 
 
 def _state_span(facts: ClusterFacts, each: StateSpan) -> Markup:
-    times = f"{time_text(each.begin_ms)} to {time_text(each.end_ms)} UTC"
-    state = each.state.value.replace("_", " ")
-    summary = " at times" if each.is_summary else ""
+    title = None
+    if each.state is not BrokerState.UNFENCED:
+        times = f"{time_text(each.begin_ms)} to {time_text(each.end_ms)}"
+        state = each.state.value.replace("_", " ") + (" at times" if each.is_summary else "")
+        title = f"{state}, {times}, {duration_text(each.end_ms - each.begin_ms)}"
     return span(
         facts.window,
         each.begin_ms,
@@ -163,7 +165,7 @@ def _state_span(facts: ClusterFacts, each: StateSpan) -> Markup:
         top=_STRIP_TOP,
         height=_STRIP_HEIGHT,
         class_=_STATES[each.state],
-        title=f"{state}{summary}, {times}, {duration_text(each.end_ms - each.begin_ms)}",
+        title=title,
     )
 
 
