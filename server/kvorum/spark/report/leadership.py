@@ -53,7 +53,6 @@ class LeadershipFacts:
     led: Mapping[int, NDArray[np.float64]]
     loads: tuple[BrokerLoad, ...]
     partition_count: int
-    topic_count: int
     not_preferred_count: int
     causes: tuple[CauseCount, ...]
 
@@ -72,7 +71,7 @@ def leadership_facts(
 
     `broker_ids` are brokers that are registered at its end, which may have no partition.
     """
-    columns = ("topic_id", "leader", "isr", "replicas")
+    columns = ("leader", "isr", "replicas")
     current = tables.read("partition_timeline", columns, holds_at(window.end_ms))
     leaders, preferred = current.integers("leader"), current.first_items("replicas")
     loads = _loads(current, leaders, preferred, broker_ids)
@@ -80,7 +79,6 @@ def leadership_facts(
         led=_led_over_time(tables, window),
         loads=loads,
         partition_count=current.count,
-        topic_count=current.distinct_count("topic_id"),
         not_preferred_count=int(((leaders != preferred) & (leaders != NO_LEADER)).sum()),
         causes=_causes(tables, window),
     )
