@@ -17,6 +17,7 @@ from tests.interop.kafka.tools import ToolRunner
 from tests.interop.quota_writer import QuotaWriter
 from tests.unit.spark.small_logs import LOG_FOLDER
 from tests.unit.spark.streaming.micro_batches import MicroBatches
+from tests.unit.spark.streaming.patience import start_patiently
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
@@ -32,8 +33,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:unclosed:R
 
 KILLS = 3
 RESTARTS = 2
-STARTS_MAX = 10
-NO_PYTHON = "Python worker failed to connect back"
 MORE = 30
 """How many users are written between two events."""
 COLUMNS = ("offset", "epoch", "type", "json")
@@ -61,18 +60,8 @@ class Stream:
         self._query: StreamingQuery | None = None
 
     def start(self) -> None:
-        """Start the query, until it has come as far as to read.
-
-        Spark gives the Python process of a source ten seconds to start, which is too little on a
-        machine with much else to do: the query is started again then, as a user would.
-        """
-        for _ in range(STARTS_MAX):
-            query = self._query = self._started()
-            while query.isActive and not query.recentProgress:
-                time.sleep(0.05)
-            error = query.exception()
-            if error is None or NO_PYTHON not in str(error):
-                return
+        """Start the query, and wait until it has read something."""
+        self._query = start_patiently(self._started, has_progress)
 
     def _started(self) -> StreamingQuery:
         table = (
@@ -108,6 +97,12 @@ class Stream:
     def rows(self) -> list[Row]:
         table = self._spark.read.parquet(str(self._rows))
         return [(row["offset"], row["epoch"], row["json"]) for row in table.collect()]
+
+
+def has_progress(query: StreamingQuery) -> bool:
+    while query.isActive and not query.recentProgress:
+        time.sleep(0.05)
+    return query.isActive
 
 
 @pytest.fixture(params=["kvorum", "kafka"])
