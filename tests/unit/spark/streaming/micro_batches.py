@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
-from pyspark.sql.datasource import DataSourceStreamReader
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
 
 Row = dict[str, Any]
+
+
+class Reader(Protocol):
+    """What Spark calls of a `DataSourceStreamReader`."""
+
+    def initialOffset(self) -> dict[str, Any]: ...
+    def latestOffset(self) -> dict[str, Any]: ...
+    def partitions(
+        self, start: dict[str, Any], end: dict[str, Any]
+    ) -> Sequence[InputPartition]: ...
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]: ...
+    def stop(self) -> None: ...
 
 
 class MicroBatches:
@@ -18,7 +31,7 @@ class MicroBatches:
     query ended is carried out again, by a new reader.
     """
 
-    def __init__(self, new_reader: Callable[[], DataSourceStreamReader]) -> None:
+    def __init__(self, new_reader: Callable[[], Reader]) -> None:
         self.rows: list[Row] = []
         self.committed: dict[str, Any] | None = None
         self.planned: tuple[dict[str, Any], dict[str, Any]] | None = None
