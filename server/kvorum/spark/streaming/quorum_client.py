@@ -185,8 +185,9 @@ class QuorumClient:
     def _next_address(self) -> Address:
         if self._leader is not None:
             return self._leader
+        address = self._addresses[self._turn % len(self._addresses)]
         self._turn += 1
-        return self._addresses[self._turn % len(self._addresses)]
+        return address
 
     def _connected(self, address: Address) -> Connection:
         if self._connection is not None and self._connection.address != address:

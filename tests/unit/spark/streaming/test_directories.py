@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from tests.unit.spark.small_logs import (
@@ -16,54 +15,32 @@ from tests.unit.spark.small_logs import (
     random_batch,
     write_log,
 )
+from tests.unit.spark.streaming.growing_logs import all_batches, append, end_of
+from tests.unit.spark.streaming.micro_batches import MicroBatches, Row
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
 from kvorum.spark.streaming.directory_offset import from_checkpoint, to_checkpoint
 from kvorum.spark.streaming.options import directory_options, stream_options
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records import read_batches
 
 COLUMNS = columns_named(["path", "offset", "epoch", "file_kind", "type", "damage"])
-Row = dict[str, Any]
 
 
-class Stream:
-    """Micro-batches, as Spark would run them; `restart` is a new process."""
+class Stream(MicroBatches):
+    """A stream over directories, each of whose micro-batches is read twice."""
 
     def __init__(self, path: Path, **options: str) -> None:
-        self._options = {"path": str(path), **options}
-        self.end: dict[str, Any] | None = None
-        self.reader = self._started()
+        given = {"path": str(path), **options}
+        super().__init__(
+            lambda: DirectoryStreamReader(stream_options(given), directory_options(given), COLUMNS)
+        )
 
-    def _started(self) -> DirectoryStreamReader:
-        options = self._options
-        return DirectoryStreamReader(stream_options(options), directory_options(options), COLUMNS)
-
-    def restart(self) -> None:
-        self.reader = self._started()
-        if self.end is not None:
-            assert self.reader.partitions(self.end, self.end) == []
-
-    def advance(self) -> list[Row]:
-        """Run one micro-batch, twice; return its rows."""
-        end = self.reader.latestOffset()
-        start = self.reader.initialOffset() if self.end is None else self.end
-        if end == start:
-            self.end = start
-            return []
-        rows, again = self.rows(start, end), self.rows(start, end)
-        assert rows == again
-        self.end = end
+    def read(self) -> list[Row]:
+        rows = super().read()
+        assert rows == super().read()
         return rows
-
-    def rows(self, start: dict[str, Any], end: dict[str, Any]) -> list[Row]:
-        return [
-            row
-            for partition in self.reader.partitions(start, end)
-            for batch in self.reader.read(partition)
-            for row in batch.to_pylist()
-        ]
 
 
 def offsets(rows: list[Row]) -> list[int]:
@@ -73,25 +50,6 @@ def offsets(rows: list[Row]) -> list[int]:
 
 def damages(rows: list[Row]) -> list[str]:
     return [row["damage"] for row in rows if row["damage"]]
-
-
-def all_batches(log: SmallLog) -> list[RecordBatch]:
-    return [batch for name in log.segments for batch in log.batches[name]]
-
-
-def end_of(log: SmallLog) -> int:
-    return all_batches(log)[-1].next_offset
-
-
-def append(log: SmallLog, random: Random, *, epoch: int = 99, is_rolled: bool = False) -> bytes:
-    """Append a batch, in a new segment if asked; return its bytes."""
-    end = end_of(log)
-    data = random_batch(random, offset=end, epoch=epoch, time=START_MS)
-    name = f"{end:020}.log" if is_rolled else log.segments[-1]
-    with (log.inner / name).open("ab") as file:
-        file.write(data)
-    log.batches[name] = list(read_batches((log.inner / name).read_bytes()))
-    return data
 
 
 @pytest.fixture
@@ -206,9 +164,8 @@ def read_in_part(log: SmallLog, tmp_path: Path, mode: str) -> Stream:
     """Return a stream that has read only some of the first segment."""
     stream = Stream(tmp_path, mode=mode, maxOffsetsPerTrigger="1")
     stream.advance()
-    assert stream.end is not None
     unbounded = Stream(tmp_path, mode=mode)
-    unbounded.end = stream.end
+    unbounded.committed = stream.committed
     unbounded.restart()
     return unbounded
 
@@ -276,7 +233,8 @@ def test_a_log_that_was_truncated_is_told_and_read_again(
     assert f"truncated below offset {read}" in text
     segment = int(log.segments[-1][:20])
     assert [row["offset"] for row in rows if not row["damage"]] == list(range(segment, end_of(log)))
-    assert stream.advance() == []
+    # Not even an empty micro-batch follows.
+    assert not stream.plan()
     begin = end_of(log)
     append(log, Random(1), epoch=101)
     assert offsets(stream.advance()) == list(range(begin, end_of(log)))
@@ -295,9 +253,8 @@ def test_a_log_that_is_truncated_between_plan_and_work_is_told(
 ) -> None:
     stream = Stream(tmp_path)
     stream.advance()
-    assert stream.end is not None
     append(log, Random(1))
-    end = stream.reader.latestOffset()
+    assert stream.plan()
     file = log.inner / log.segments[-1]
     data = bytearray(file.read_bytes())
     last = all_batches(log)[-1]
@@ -307,7 +264,7 @@ def test_a_log_that_is_truncated_between_plan_and_work_is_told(
     file.write_bytes(bytes(data))
     log.batches[log.segments[-1]][-1] = next(read_batches(batch))
     with pytest.raises(DamagedFileError, match="since the work was planned"):
-        stream.rows(stream.end, end)
+        stream.advance()
 
 
 def test_everything_that_is_gone_between_plan_and_work_is_told(
@@ -315,25 +272,23 @@ def test_everything_that_is_gone_between_plan_and_work_is_told(
 ) -> None:
     stream = Stream(tmp_path, mode="permissive")
     stream.advance()
-    assert stream.end is not None
     begin = end_of(log)
     append(log, Random(1))
-    end = stream.reader.latestOffset()
+    assert stream.plan()
     shutil.rmtree(log.inner)
-    (row,) = stream.rows(stream.end, end)
+    (row,) = stream.advance()
     assert row["offset"] == begin
     assert "gone" in row["damage"] or "any more" in row["damage"]
     # The rest of the tree may still be there, without anything to read.
-    stream.end = end
     assert stream.advance() == []
 
 
 def test_the_checkpoint_has_the_places_of_all_logs(log: SmallLog, tmp_path: Path) -> None:
     stream = Stream(tmp_path)
     stream.advance()
-    assert stream.end is not None
-    assert list(stream.end["logs"]) == [str(tmp_path / "node" / LOG_FOLDER)]
-    assert to_checkpoint(from_checkpoint(stream.end)) == stream.end
+    assert stream.committed is not None
+    assert list(stream.committed["logs"]) == [str(tmp_path / "node" / LOG_FOLDER)]
+    assert to_checkpoint(from_checkpoint(stream.committed)) == stream.committed
     with pytest.raises(LogFilesError, match="is not one of directories"):
         from_checkpoint({"offset": 1})
 

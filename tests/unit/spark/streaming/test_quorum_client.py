@@ -140,6 +140,7 @@ def test_a_dead_leader_is_looked_for_again() -> None:
     ):
         client.leader_epoch = log.epoch
         offsets(client)
+        assert client.leader == first.address
         first.kill()
         assert len(offsets(client)) == len(later.batches)
         assert client.leader_epoch == later.epoch
@@ -152,7 +153,7 @@ def test_a_leader_of_before_is_not_believed() -> None:
     with (
         FakeController(old) as zombie,
         FakeController(new) as leader,
-        client_of(leader.address, zombie.address, epoch=new.epoch) as client,
+        client_of(zombie.address, leader.address, epoch=new.epoch) as client,
     ):
         place = OffsetAndEpoch(new.end - 1, new.epoch)
         assert offsets(client, place) == [new.batches[-1].base_offset]
@@ -171,7 +172,7 @@ def test_an_answer_that_does_not_reach_far_enough_is_not_used() -> None:
     with (
         FakeController(behind) as other,
         FakeController(log) as leader,
-        client_of(leader.address, other.address) as client,
+        client_of(other.address, leader.address, epoch=log.epoch) as client,
     ):
         assert len(offsets(client, reach=log.end)) == len(log.batches)
 
