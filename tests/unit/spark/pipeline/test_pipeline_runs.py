@@ -13,7 +13,7 @@ from tests.unit.spark.pipeline.story_logs import LOG, Story, make_story, write_s
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import LogFilesError
-from kvorum.spark.pipeline import fold_task, records_task
+from kvorum.spark.pipeline import records_task
 from kvorum.spark.pipeline.errors import (
     DamagedOutputError,
     OutputInUseError,
@@ -160,11 +160,11 @@ def without_paths(output: Path) -> dict[str, list[str]]:
 
 
 def test_records_of_large_files_are_written_by_tasks_of_their_own(
-    story: Story, whole: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    story: Story, whole: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fold_task, "INLINE_BYTES_MAX", 0)
     progress = Notes()
-    run_here(story.write(tmp_path / "in" / "a", segments=3), tmp_path / "out", progress)
+    source = story.write(tmp_path / "in" / "a", segments=3)
+    run_here(source, tmp_path / "out", progress, inline_bytes_max=0)
     assert f"3/3 parts of the table of records {story.record_count}" in progress.lines
     assert len(content(tmp_path / "out")["records"]) == len(whole["records"])
 
@@ -178,10 +178,9 @@ def test_a_record_that_is_lost_on_the_way_stops_the_run(
     def one_less(batch: Any, piece: Piece) -> Any:
         return sound(batch, piece).slice(1)
 
-    monkeypatch.setattr(fold_task, "INLINE_BYTES_MAX", inline_bytes)
     monkeypatch.setattr(records_task, "sound_rows", one_less)
     with pytest.raises(PipelineError, match="records were read, but"):
-        run_here(story.write(tmp_path / "a"), tmp_path / "out")
+        run_here(story.write(tmp_path / "a"), tmp_path / "out", inline_bytes_max=inline_bytes)
     assert (
         not list((tmp_path / "out").rglob("*.parquet"))
         or not (tmp_path / "out" / "_commits").exists()
