@@ -20,7 +20,8 @@ class RunPlan:
     """What all tasks of a run have in common.
 
     `root` is the output, `staging` the run's directory in it. Without `keeps_errors` damage ends
-    the run.
+    the run. Records of up to `inline_bytes_max` bytes of files are written by the task that folds
+    them.
     """
 
     number: int
@@ -28,6 +29,7 @@ class RunPlan:
     staging: str
     with_json: bool
     keeps_errors: bool
+    inline_bytes_max: int
     file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -32,8 +32,6 @@ from kvorum.spark.pipeline.replicas import Replica
 from kvorum.spark.pipeline.staged_files import Stage, table_of
 from kvorum.spark.pipeline.tables import ROW_TYPES
 
-INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Records of files up to this size are written by the same task: a second job costs more."""
 DIVERGENCE: Final = "replica_divergence"
 ERRORS: Final = "errors"
 _STATE_TABLE: Final = MappingProxyType({kind: name for name, kind in STATE_TABLES.items()})
@@ -140,7 +138,8 @@ class _ClusterTask:
         """Write the table of records if it is small; return the pieces that are left to others."""
         folded = self._folded
         pieces = [*folded.start.pieces, *folded.earlier.pieces, *folded.reading.pieces]
-        if sum(piece.unit.end - piece.unit.start.position for piece in pieces) > INLINE_BYTES_MAX:
+        size = sum(piece.unit.end - piece.unit.start.position for piece in pieces)
+        if size > self._run.inline_bytes_max:
             return pieces
         written = write_records(
             pieces,

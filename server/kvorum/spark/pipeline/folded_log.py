@@ -144,8 +144,12 @@ class LogFold:
         is_covered = first is not None and bool(start.pieces)
         begin = min(first or 0, start.next_offset) if is_covered else start.next_offset
         earlier = self._reading(begin, None, start.next_offset)
-        for _ in earlier.records():
-            pass
+        while begin < start.next_offset:
+            for _ in earlier.records():
+                pass
+            # These records need no others before them, so damage hides only itself.
+            begin = min(each.next_after(earlier.next_offset) for each in self._usable)
+            earlier.next_offset, earlier.tail = begin, None
         return earlier
 
     def _stop_at(self, error: StoppedError) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kvorum.spark.files.find import METADATA_SEARCH, Search
 from kvorum.spark.files.node_identity import Identity
+
+INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""For less, a second job of Spark's costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,7 @@ class PipelineRequest:
 
     `inputs` are paths as the source ``kvorum-metadata`` takes them, `cluster_id` is that of files
     without a meta.properties file. `is_rebuild` replaces the tables of every cluster of the input.
+    Records of larger logs than `inline_bytes_max` are written by tasks of their own.
     `file_system_options` are fsspec's, for inputs and output.
     """
 
@@ -25,6 +29,7 @@ class PipelineRequest:
     keeps_errors: bool = False
     is_rebuild: bool = False
     cluster_id: str | None = None
+    inline_bytes_max: int = INLINE_BYTES_MAX
     file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

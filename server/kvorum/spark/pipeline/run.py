@@ -78,6 +78,7 @@ def run_pipeline(
             staging=f"{STAGING}/{number}-{uuid4().hex}",
             with_json=request.with_json,
             keeps_errors=request.keeps_errors,
+            inline_bytes_max=request.inline_bytes_max,
             file_system_options=request.file_system_options,
         )
         plans = plans_of(clusters, run, files, is_rebuild=request.is_rebuild)

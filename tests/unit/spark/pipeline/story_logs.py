@@ -8,7 +8,20 @@ from pathlib import Path
 
 from benchmarks.fleet.cluster_log import write_cluster
 
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import image_records
+from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
+from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import (
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    build_control_batch,
+    build_data_batch,
+    read_batches,
+)
 
 META = "version=1\ncluster.id={cluster}\nnode.id={node}\n"
 LOG = "__cluster_metadata-0"
@@ -45,6 +58,33 @@ class Story:
             name = f"{self.batches[first].base_offset:020}.log"
             (inner / name).write_bytes(self.bytes_of(first, limit))
         return folder
+
+
+def write_snapshot(story: Story, folder: Path, number: int) -> int:
+    """Write the snapshot that covers the batches before `number`; return its end offset."""
+    image = MetadataImage()
+    for batch in story.batches[:number]:
+        if not batch.is_control:
+            for record in batch.records():
+                assert record.value is not None
+                image = image.apply(*decode_record(record.value), record.offset)
+    last = story.batches[number - 1]
+    epoch, time = last.partition_leader_epoch, last.max_timestamp
+    header = SnapshotHeaderRecord(last_contained_log_timestamp=time)
+    values = [encode_record(message, version) for message, version in image_records(image)]
+
+    def control(kind: ControlRecordType, message: Message, offset: int) -> bytes:
+        record = ControlRecord(kind, message)
+        return build_control_batch([record], base_offset=offset, epoch=epoch, timestamp_ms=time)
+
+    parts = [
+        control(ControlRecordType.SNAPSHOT_HEADER, header, 0),
+        build_data_batch(values, base_offset=1, epoch=epoch, timestamp_ms=time),
+        control(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), len(values) + 1),
+    ]
+    name = f"{last.next_offset:020}-{epoch:010}.checkpoint"
+    (folder / LOG / name).write_bytes(b"".join(parts))
+    return last.next_offset
 
 
 def make_story(folder: Path, seed: int, *, records: int = 900, partitions: int = 120) -> Story:

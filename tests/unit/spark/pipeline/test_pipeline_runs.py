@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from tests.unit.spark.pipeline.runs import Notes, content, files_of, rows_of, run_here
-from tests.unit.spark.pipeline.story_logs import LOG, Story, make_story
+from tests.unit.spark.pipeline.story_logs import LOG, Story, make_story, write_snapshot
 
+from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import LogFilesError
-from kvorum.spark.pipeline import fold_task, records_task
+from kvorum.spark.pipeline import records_task
 from kvorum.spark.pipeline.errors import (
     DamagedOutputError,
     OutputInUseError,
@@ -22,6 +23,8 @@ from kvorum.spark.pipeline.errors import (
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.log_reading import Piece
 from kvorum.spark.pipeline.output_files import LocalOutput
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.records import build_data_batch
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +128,28 @@ def test_a_log_that_starts_later_without_a_snapshot_is_refused(
         run_here(story.write(tmp_path / "a", begin=20), tmp_path / "out")
 
 
+def test_a_log_that_starts_later_goes_on_with_a_snapshot_and_keeps_the_rows_of_before(
+    story: Story, whole: dict[str, list[str]], tmp_path: Path
+) -> None:
+    count = len(story.batches)
+    run_here(story.write(tmp_path / "a", end=count // 4), tmp_path / "out")
+    closed = [row for row in rows_of(tmp_path / "out", "partition_timeline") if row["to_offset"]]
+    source = story.write(tmp_path / "a", begin=count // 2)
+    end = write_snapshot(story, source, count // 2 + 10)
+    report = run_here(source, tmp_path / "out")
+    assert "goes on with a snapshot" in report.rebuilt[story.cluster_id]
+    found = content(tmp_path / "out")
+    for table in ("topics", "partitions", "brokers", "configs"):
+        assert found[table] == whole[table], table
+    rows = rows_of(tmp_path / "out", "partition_timeline")
+    assert all(row in rows for row in closed)
+    assert {row["from_offset"] for row in rows if row["begins_earlier"]} == {end - 1}
+    records = rows_of(tmp_path / "out", "records")
+    offsets = [row["offset"] for row in records if row["file_kind"] == "segment"]
+    gap = range(story.batches[count // 4].base_offset, story.batches[count // 2].base_offset)
+    assert sorted(offsets) == sorted(set(range(story.record_count)) - set(gap))
+
+
 def without_paths(output: Path) -> dict[str, list[str]]:
     """Return the tables without the columns that name files; records are left out."""
     return {
@@ -135,11 +160,11 @@ def without_paths(output: Path) -> dict[str, list[str]]:
 
 
 def test_records_of_large_files_are_written_by_tasks_of_their_own(
-    story: Story, whole: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    story: Story, whole: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fold_task, "INLINE_BYTES_MAX", 0)
     progress = Notes()
-    run_here(story.write(tmp_path / "in" / "a", segments=3), tmp_path / "out", progress)
+    source = story.write(tmp_path / "in" / "a", segments=3)
+    run_here(source, tmp_path / "out", progress, inline_bytes_max=0)
     assert f"3/3 parts of the table of records {story.record_count}" in progress.lines
     assert len(content(tmp_path / "out")["records"]) == len(whole["records"])
 
@@ -153,10 +178,9 @@ def test_a_record_that_is_lost_on_the_way_stops_the_run(
     def one_less(batch: Any, piece: Piece) -> Any:
         return sound(batch, piece).slice(1)
 
-    monkeypatch.setattr(fold_task, "INLINE_BYTES_MAX", inline_bytes)
     monkeypatch.setattr(records_task, "sound_rows", one_less)
     with pytest.raises(PipelineError, match="records were read, but"):
-        run_here(story.write(tmp_path / "a"), tmp_path / "out")
+        run_here(story.write(tmp_path / "a"), tmp_path / "out", inline_bytes_max=inline_bytes)
     assert (
         not list((tmp_path / "out").rglob("*.parquet"))
         or not (tmp_path / "out" / "_commits").exists()
@@ -225,6 +249,58 @@ def test_a_damaged_replica_is_left_for_one_that_has_the_offsets(
     at_damage = {row["node_id"] for row in records if row["offset"] == offset}
     assert at_damage == {2}
     assert {row["node_id"] for row in records if row["offset"] > offset + 200} == {1}
+
+
+def test_a_replica_whose_log_is_another_one_does_not_stand_in(story: Story, tmp_path: Path) -> None:
+    other = Story(story.cluster_id, make_story(tmp_path / "made", 9, records=600).batches)
+    first = story.write(tmp_path / "in" / "a", node=1)
+    offset = flip(first, story, 40)
+    other.write(tmp_path / "in" / "b", node=2, end=60)
+    report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
+    assert report.record_count == offset
+    assert {row["node_id"] for row in rows_of(tmp_path / "out", "records")} == {1}
+
+
+def test_a_record_that_cannot_follow_ends_the_history_before_it(
+    story: Story, tmp_path: Path
+) -> None:
+    source = story.write(tmp_path / "a", end=50)
+    (segment,) = (source / LOG).glob("*.log")
+    last = story.batches[49]
+    change = PartitionChangeRecord(partition_id=0, topic_id=b"no topic has it!", leader=1)
+    batch = build_data_batch(
+        [encode_record(change, 0)],
+        base_offset=last.next_offset,
+        epoch=last.partition_leader_epoch,
+        timestamp_ms=last.max_timestamp,
+    )
+    segment.write_bytes(segment.read_bytes() + batch)
+    with pytest.raises(PipelineError, match=rf"\.log: the record at offset {last.next_offset} "):
+        run_here(source, tmp_path / "out")
+    report = run_here(source, tmp_path / "out", keeps_errors=True)
+    assert report.record_count == last.next_offset
+    (error,) = rows_of(tmp_path / "out", "errors")
+    assert (error["kind"], error["offset"]) == ("contradiction", last.next_offset)
+    run_here(story.write(tmp_path / "b", end=50), tmp_path / "scratch")
+    expected = content(tmp_path / "scratch")
+    assert {**content(tmp_path / "out"), "errors": []} == expected
+
+
+def test_with_errors_a_cluster_without_a_begin_is_a_row_and_the_others_go_on(
+    story: Story, tmp_path: Path
+) -> None:
+    other = make_story(tmp_path / "made", 8, records=600)
+    story.write(tmp_path / "in" / "a", begin=20)
+    other.write(tmp_path / "in" / "b")
+    report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
+    (error,) = rows_of(tmp_path / "out", "errors")
+    assert (error["cluster_id"], error["kind"]) == (story.cluster_id, "unusable")
+    assert report.record_count == other.record_count
+    assert run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True).changed_count == 0
+    story.write(tmp_path / "in" / "a")
+    run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
+    records = rows_of(tmp_path / "out", "records")
+    assert len(records) == other.record_count + story.record_count
 
 
 def test_a_replica_that_is_behind_has_not_diverged(story: Story, tmp_path: Path) -> None:

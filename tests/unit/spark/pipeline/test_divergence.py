@@ -1,0 +1,88 @@
+"""Where two replicas differ, by the headers of their batches."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kvorum.spark.pipeline.divergence import Difference, DifferenceKind, differences
+from kvorum.spark.pipeline.header_walk import BatchPlace
+
+
+def log(*batches: tuple[int, int, int]) -> list[BatchPlace]:
+    """Return batches of (first offset, records, epoch)."""
+    return [
+        BatchPlace(base, base + count, epoch, crc=epoch * 1000 + base, size=100)
+        for base, count, epoch in batches
+    ]
+
+
+SAME = log((0, 2, 1), (2, 3, 1), (5, 1, 2), (6, 4, 2))
+
+
+def found(replica: list[BatchPlace]) -> list[tuple[str, int, int, bool]]:
+    return [
+        (each.kind.value, each.from_offset, each.to_offset, each.is_divergence)
+        for each in differences(SAME, replica)
+    ]
+
+
+def test_equal_logs_do_not_differ() -> None:
+    assert found(SAME) == []
+
+
+def test_a_shorter_log_is_behind_and_has_not_diverged() -> None:
+    assert found(SAME[:2]) == [("behind", 5, 10, False)]
+
+
+def test_a_longer_log_has_what_the_reference_does_not() -> None:
+    longer = [*SAME, *log((10, 2, 2), (12, 1, 2))]
+    assert found(longer) == [("beyond", 10, 13, True)]
+
+
+def test_a_later_begin_is_no_difference() -> None:
+    assert found(SAME[2:]) == []
+
+
+def test_a_missing_and_an_extra_batch_are_named() -> None:
+    assert found([SAME[0], *SAME[2:]]) == [("missing", 2, 5, True)]
+    assert list(differences([SAME[0], *SAME[2:]], SAME)) == [
+        Difference(DifferenceKind.EXTRA, 2, 5, epoch=1, reference_epoch=None)
+    ]
+
+
+def test_another_epoch_and_other_content_are_told_apart() -> None:
+    other = [SAME[0], SAME[1]._replace(epoch=3), SAME[2]._replace(crc=1), SAME[3]]
+    assert found(other) == [("other_epoch", 2, 5, True), ("other_content", 5, 6, True)]
+
+
+def test_batches_of_other_sizes_are_compared_again_where_both_begin() -> None:
+    other = [*SAME[:1], *log((2, 4, 1)), SAME[3]]
+    assert found(other) == [("other_content", 2, 6, True)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_place_is_reported_exactly_where_the_logs_differ(seed: int) -> None:
+    random = Random(seed)
+    reference: list[BatchPlace] = []
+    offset = 0
+    for _ in range(30):
+        reference += log((offset, random.randrange(1, 4), 1))
+        offset = reference[-1].next_offset
+    changed = set(random.sample(range(30), 5))
+    gone = set(random.sample(range(1, 29), 4)) - changed
+    replica = [
+        each._replace(crc=7) if number in changed else each
+        for number, each in enumerate(reference)
+        if number not in gone
+    ]
+    reported: set[int] = set()
+    for each in differences(reference, replica):
+        reported.update(range(each.from_offset, each.to_offset))
+    expected = {
+        offset
+        for number in changed | gone
+        for offset in range(reference[number].base_offset, reference[number].next_offset)
+    }
+    assert reported == expected

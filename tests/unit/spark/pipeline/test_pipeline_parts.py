@@ -1,0 +1,107 @@
+"""Parts of the pipeline by themselves: locks, saved states, journals, the console."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvorum.spark.pipeline.cluster_state import ClusterState
+from kvorum.spark.pipeline.errors import DamagedOutputError, OutputInUseError
+from kvorum.spark.pipeline.journal import Journal, commit, recover
+from kvorum.spark.pipeline.layout import cluster_directory, day_directory, day_of
+from kvorum.spark.pipeline.lock import locked
+from kvorum.spark.pipeline.log_tail import Tail, TailPlace
+from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles, output_files
+from kvorum.spark.pipeline.progress import Console
+
+ROOT = "memory://parts-out"
+
+
+@pytest.fixture
+def remote() -> Iterator[OutputFiles]:
+    files = output_files(ROOT, {})
+    yield files
+    files.remove_tree(ROOT)
+
+
+def test_a_remote_lock_is_removed_at_the_end(remote: OutputFiles) -> None:
+    with locked(remote, ROOT):
+        assert json.loads(remote.read(f"{ROOT}/_lock") or b"")["pid"] == os.getpid()
+        with (
+            pytest.raises(OutputInUseError, match=f"process {os.getpid()} on "),
+            locked(remote, ROOT),
+        ):
+            pass
+    assert remote.read(f"{ROOT}/_lock") is None
+
+
+def test_a_remote_lock_of_another_machine_counts_until_it_is_removed(remote: OutputFiles) -> None:
+    remote.write(f"{ROOT}/_lock", b'{"pid": 1, "host": "elsewhere", "token": ""}')
+    with (
+        pytest.raises(OutputInUseError, match=r"process 1 on elsewhere .* remove this file"),
+        locked(remote, ROOT),
+    ):
+        pass
+
+
+def test_a_remote_lock_of_a_process_that_has_ended_is_taken_over(remote: OutputFiles) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    holder = {"pid": ended.pid, "host": socket.gethostname(), "token": ""}
+    remote.write(f"{ROOT}/_lock", json.dumps(holder).encode())
+    with locked(remote, ROOT):
+        pass
+
+
+def test_a_state_is_what_was_saved() -> None:
+    state = ClusterState(
+        Tail(9, 2, 77), TailPlace("a.log", 120), 9, [["a.log", 300]], "h", ["x"], with_json=True
+    )
+    assert ClusterState.from_bytes("p", state.to_bytes()) == state
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"format": 99}'])
+def test_a_state_that_is_none_is_named(data: bytes) -> None:
+    with pytest.raises(DamagedOutputError, match="p: not what a run of this release left"):
+        ClusterState.from_bytes("p", data)
+
+
+def test_a_committed_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    files, root = LocalOutput(), str(tmp_path)
+    journal = Journal(1, "_staging/1", [["_staging/1/a", "records/a"]], [], {"records": 1})
+    with pytest.raises(DamagedOutputError, match="records/a: run 1 is committed, but this file"):
+        commit(files, root, journal)
+    assert files.names_in(f"{root}/_commits") == ["1.json"]
+
+
+def test_a_journal_that_is_none_is_named(tmp_path: Path) -> None:
+    files = LocalOutput()
+    files.write(f"{tmp_path}/_commits/1.json", b"{}")
+    with pytest.raises(DamagedOutputError, match=r"1\.json: not a journal"):
+        recover(files, str(tmp_path))
+
+
+def test_directories_are_named_as_hive_names_them() -> None:
+    assert cluster_directory("a/b=c") == "cluster_id=a%2Fb%3Dc"
+    assert day_directory(day_of(1_700_000_000_000)) == "day=2023-11-14"
+    assert day_directory(day_of(-1)) == "day=__HIVE_DEFAULT_PARTITION__"
+
+
+def test_a_terminal_has_one_line_that_is_written_anew() -> None:
+    stream = io.StringIO()
+    console = Console(stream, is_terminal=True)
+    console.show("clusters", done=1, total=3, records=1234)
+    console.show("clusters", done=2, total=3, records=5678)
+    console.close()
+    lines = stream.getvalue().split("\r")
+    assert lines[1].startswith("1 of 3 clusters done, 1,234 records, ")
+    assert lines[2].startswith("2 of 3 clusters done, 5,678 records, ")
+    assert stream.getvalue().endswith("\r")
