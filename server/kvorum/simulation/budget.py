@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from kvorum.metadata.target_voters import TargetVoters
 from kvorum.raft import ReplicaKey, VoterSet
@@ -18,22 +19,19 @@ def may_damage(quorum: SimulatedQuorum, node: SimulatedNode) -> bool:
     """
     if node.is_barred:
         return False
-    known = _known_sets(quorum)
-    ahead = {
-        voters
-        for targets in quorum.around.properties.reassignments.possible_wishes()
-        for start in known
-        for voters in _sets_on_the_way(quorum, start, targets)
-    }
-    return all(_is_safe(quorum, voters, damaged=node) for voters in known | ahead)
+    wishes = quorum.around.properties.reassignments.possible_wishes()
+    return all(
+        _is_safe(quorum, voters, damaged=node)
+        for voters in _sets_ahead(quorum, _known_sets(quorum), wishes)
+    )
 
 
 def may_reach(quorum: SimulatedQuorum, targets: TargetVoters) -> bool:
     """Return whether a majority of every voter set on the way to target voters is sound."""
+    wishes = quorum.around.properties.reassignments.possible_wishes()
     return all(
         _is_safe(quorum, voters)
-        for start in _known_sets(quorum)
-        for voters in _sets_on_the_way(quorum, start, targets)
+        for voters in _sets_ahead(quorum, _known_sets(quorum), (*wishes, targets))
     )
 
 
@@ -57,37 +55,50 @@ def _is_safe(
     return _has_majority(quorum, _joined(voters, unsound), without=damaged)
 
 
-def _sets_on_the_way(
-    quorum: SimulatedQuorum, start: VoterSet, targets: TargetVoters
+def _sets_ahead(
+    quorum: SimulatedQuorum, starts: Iterable[VoterSet], wishes: Iterable[TargetVoters]
 ) -> Iterator[VoterSet]:
-    """Yield the voter sets that single steps can lead to, whatever their order."""
-    wanted = {
+    """Yield the voter sets that single steps towards any of the wishes lead to, in any order.
+
+    A wish may take the place of another one halfway.
+    """
+    wanted = [_wanted_keys(quorum, targets) for targets in wishes]
+    seen = set(starts)
+    waiting = list(seen)
+    while waiting:
+        voters = waiting.pop()
+        yield voters
+        for one in chain.from_iterable(_steps(quorum, voters, keys) for keys in wanted):
+            if one.voters and one not in seen:
+                seen.add(one)
+                waiting.append(one)
+
+
+def _wanted_keys(quorum: SimulatedQuorum, targets: TargetVoters) -> dict[int, ReplicaKey]:
+    return {
         target.id: ReplicaKey(
             target.id, target.directory_id or quorum.nodes[target.id].directory_id
         )
         for target in targets
     }
-    seen = {start}
-    waiting = [start]
-    while waiting:
-        voters = waiting.pop()
-        yield voters
-        keys = {voter.key for voter in voters.voters}
-        coming = [key for key in wanted.values() if key not in keys]
-        leaving = [key for key in keys if key not in wanted.values()]
-        after = [voters.without(key.id) for key in leaving]
-        if len(coming) >= len(leaving):
-            # A node's old directory goes before its new one comes.
-            after = [voters.without(key.id) for key in leaving if key.id in wanted]
-            after += [
-                VoterSet.of((*voters.voters, quorum.nodes[key.id].as_voter()))
-                for key in coming
-                if voters.by_id(key.id) is None
-            ]
-        for one in after:
-            if one.voters and one not in seen:
-                seen.add(one)
-                waiting.append(one)
+
+
+def _steps(
+    quorum: SimulatedQuorum, voters: VoterSet, wanted: Mapping[int, ReplicaKey]
+) -> list[VoterSet]:
+    """Return the voter sets that one step towards the wanted voters leads to."""
+    keys = {voter.key for voter in voters.voters}
+    coming = [key for key in wanted.values() if key not in keys]
+    leaving = [key for key in keys if key not in wanted.values()]
+    if len(coming) < len(leaving):
+        return [voters.without(key.id) for key in leaving]
+    # A node's old directory goes before its new one comes.
+    after = [voters.without(key.id) for key in leaving if key.id in wanted]
+    return after + [
+        VoterSet.of((*voters.voters, quorum.nodes[key.id].as_voter()))
+        for key in coming
+        if voters.by_id(key.id) is None
+    ]
 
 
 def _joined(voters: VoterSet, others: VoterSet) -> VoterSet:
@@ -98,16 +109,10 @@ def _joined(voters: VoterSet, others: VoterSet) -> VoterSet:
 
 def may_become(quorum: SimulatedQuorum, voters: VoterSet) -> bool:
     """Return whether a majority of a voter set is sound, and runs; and of those on from there."""
-    return (
-        bool(voters.voters)
-        and _has_majority(quorum, voters, is_running=True)
-        and _is_safe(quorum, voters)
-        and all(
-            _is_safe(quorum, ahead)
-            for targets in quorum.around.properties.reassignments.possible_wishes()
-            for ahead in _sets_on_the_way(quorum, voters, targets)
-        )
-    )
+    if not voters.voters or not _has_majority(quorum, voters, is_running=True):
+        return False
+    wishes = quorum.around.properties.reassignments.possible_wishes()
+    return all(_is_safe(quorum, ahead) for ahead in _sets_ahead(quorum, [voters], wishes))
 
 
 def _has_majority(

@@ -235,3 +235,16 @@ def test_a_controller_is_not_damaged_that_may_join_the_voters_of_a_wish(
     targets = parse_target_voters("1")
     monkeypatch.setattr(Reassignments, "possible_wishes", lambda _: iter([targets]))
     assert not may_damage(world.quorum, spare)
+
+
+def test_a_wish_that_another_one_may_lead_through_is_judged_with_that() -> None:
+    """The other one leads to two voters, one of which is damaged."""
+    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
+    world.run()
+    voters = sorted(node.node_id for node in world.nodes.values() if node.part is Part.VOTER)
+    first, second, third = voters
+    world.nodes[first].damage()
+    last = parse_target_voters(f"{second},{third}")
+    assert may_reach(world.quorum, last)
+    world.properties.reassignments.asked_for(parse_target_voters(f"{first},{third}"))
+    assert not may_reach(world.quorum, last)
