@@ -143,8 +143,9 @@ def usual_topic(log: Log) -> str:
     query = Query(columns_named(["topic_id"]), NO_FILTER, Mode.FAILFAST, {})
     for unit in log.units:
         for part in arrow_batches(unit, query):
-            ids: Any = part.column(0)
-            counts.update(topic for topic in ids.to_pylist() if topic)
+            batch: Any = part
+            ids: list[str | None] = batch.column(0).to_pylist()
+            counts.update(topic for topic in ids if topic)
     wanted = counts.total() / TOPICS
     return min(counts, key=lambda topic: abs(counts[topic] - wanted))
 

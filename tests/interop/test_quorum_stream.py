@@ -89,7 +89,9 @@ class Stream:
             assert self._query is not None
             assert self._query.exception() is None, self._query.exception()
             progress = self._query.lastProgress
-            end = None if progress is None else progress["sources"][0]["endOffset"]
+            if progress is None:
+                return None
+            end = json.loads(progress.json)["sources"][0]["endOffset"]
             return True if end is not None and end["offset"] >= offset else None
 
         wait_for(look, lambda: f"{self._query and self._query.lastProgress}")

@@ -9,7 +9,9 @@ decoded. Spark starts a Java process with the jars in the folder.
 import json
 import os
 import re
+import runpy
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,10 @@ def committed_offsets(session: SparkSession, page: str, servers: str) -> list[li
     code = code.removesuffix(SHOWN).replace(PLACEHOLDER, servers)
     # Its last statement is the query: the name takes what the page shows.
     head, query, tail = code.rpartition("spark.sql(")
-    names: dict[str, Any] = {"spark": session}
-    exec(f"{head}shown = {query}{tail}", names)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "example.py")
+        program.write_text(f"{head}shown = {query}{tail}", encoding="utf-8")
+        names = runpy.run_path(str(program), init_globals={"spark": session})
     return [list(row) for row in names["shown"].collect()]
 
 

@@ -16,7 +16,6 @@ from kvorum.simulation.faults import draw_plan
 from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part
 from kvorum.simulation.options import QuorumKind, draw_options
-from kvorum.simulation.properties.reassignments import Reassignments
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
 
@@ -233,7 +232,8 @@ def test_a_controller_is_not_damaged_that_may_join_the_voters_of_a_wish(
     spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
     assert may_damage(world.quorum, spare)
     targets = parse_target_voters("1")
-    monkeypatch.setattr(Reassignments, "possible_wishes", lambda _: iter([targets]))
+    reassignments = world.properties.reassignments
+    monkeypatch.setattr(reassignments, "possible_wishes", lambda: iter([targets]))
     assert not may_damage(world.quorum, spare)
 
 
