@@ -247,7 +247,9 @@ class ClusterStory:
 
     def _lag(self) -> Iterator[Batch]:
         """Let a follower of some partitions fall behind and catch up."""
-        partitions = self._random.sample(self.partitions(), self._random.randint(1, 30))
+        partitions = self.partitions()
+        count = min(self._random.randint(1, 30), len(partitions))
+        partitions = self._random.sample(partitions, count)
         lagging = [
             (one, one.isr[-1])
             for one in partitions
