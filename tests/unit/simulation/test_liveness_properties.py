@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
-from tests.unit.simulation.observed import CLUSTER_ID, Quorum, key_of
+from tests.unit.simulation.observed import CLUSTER_ID, Quorum, key_of, voters_of
 
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Download, Follower, Unattached
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.simulation.properties.liveness import CALM_MS_MIN
 from kvorum.simulation.properties.progress import DOWNLOADS_MAX
@@ -68,6 +71,23 @@ def test_l1_no_leader() -> None:
     _look(quorum, 11_000.0)
     with _broken("L1"):
         _look(quorum, 13_000.0)
+
+
+@pytest.mark.parametrize(
+    ("is_voter", "voted_id", "is_held"), [(False, 4, True), (False, 2, False), (True, 4, False)]
+)
+def test_l8_a_former_voter_ahead_of_the_leader_by_its_own_elections_may_be_lost(
+    is_voter: bool, voted_id: int, is_held: bool
+) -> None:
+    quorum = Quorum((1, 2, 3, 4))
+    _begin(quorum)
+    quorum.led_by(1)
+    if not is_voter:
+        quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2, 3)))
+    quorum[4].be(Unattached(9, election_deadline=0.0, voted=key_of(voted_id)))
+    _look(quorum, 100.0)
+    with nullcontext() if is_held else _broken("L8"):
+        _look(quorum, 7_200.0)
 
 
 def test_l1_too_many_epochs() -> None:

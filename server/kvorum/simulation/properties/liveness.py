@@ -73,6 +73,7 @@ class Liveness:
             return
         self._progress.look(now_ms, nodes)
         leader = _leader(nodes)
+        nodes = _without_strays(nodes, leader)
         if self._led_ms is None:
             self._await_leader(now_ms, self._began_ms, nodes, leader)
         elif self._calm_ms is None:
@@ -169,6 +170,7 @@ class Liveness:
 
     def end(self, now_ms: float, nodes: Sequence[ObservedNode]) -> None:
         """Demand that there was calm, and that writes went on in it."""
+        nodes = _without_strays(nodes, _leader(nodes))
         if self._calm_ms is None:
             self._checks.demand(L1, f"nobody leads: {_told(nodes)}", holds=self._led_ms is not None)
             # Each replica that is late still advances, which every look has demanded.
@@ -229,6 +231,29 @@ def _follows(node: ObservedNode, leader: ObservedNode | None, end: int) -> bool:
         isinstance(node.core.role, Follower) and node.core.role.leader_id == leader.node_id
     )
     return is_behind_it and _high_watermark(node) >= end
+
+
+def _without_strays(
+    nodes: Sequence[ObservedNode], leader: ObservedNode | None
+) -> Sequence[ObservedNode]:
+    """Return the nodes that can follow the leader.
+
+    A former voter that does not know of its removal calls elections. Where the voters it knows are
+    too old for pre-votes, its epochs pass the leader's, whose voters never hear of them: it can
+    follow only when their elections have come as far.
+    """
+    if leader is None or leader.core is None:
+        return nodes
+    voters = leader.core.history.voters
+    return [node for node in nodes if voters.by_id(node.node_id) or not _strays(node, leader)]
+
+
+def _strays(node: ObservedNode, leader: ObservedNode) -> bool:
+    """Return whether a node is in an epoch behind the leader's in which it voted for itself."""
+    if node.core is None or _epoch(node) <= _epoch(leader):
+        return False
+    voted = node.core.role.voted
+    return voted is not None and voted.id == node.node_id
 
 
 def _told(nodes: Sequence[ObservedNode]) -> str:
