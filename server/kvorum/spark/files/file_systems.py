@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kvorum.spark.errors import LogFilesError
 
@@ -162,20 +162,34 @@ def _as_os_errors() -> Generator[None]:
         raise OSError(str(error).strip() or type(error).__name__) from error
 
 
+class RemoteSystem(NamedTuple):
+    """A file system of fsspec's, and the function that takes the scheme from its paths."""
+
+    system: Any
+    strip_protocol: Any
+
+
+def remote_system(path: str, options: Mapping[str, Any]) -> RemoteSystem:
+    """Return the file system of a path with a scheme; `options` are handed to fsspec.
+
+    Raises `LogFilesError` for an unknown scheme, a missing package, or options that do not fit.
+    """
+    scheme, _, _ = path.partition(SCHEME_END)
+    try:
+        # Optional, for local files need no package; and without type hints.
+        fsspec: Any = import_module("fsspec")
+        return RemoteSystem(fsspec.filesystem(scheme, **options), fsspec.core.strip_protocol)
+    except (ImportError, ValueError, TypeError) as error:
+        reason = str(error).strip() or type(error).__name__
+        raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
+
+
 class RemoteFiles:
     """A file system of fsspec's; paths keep their scheme."""
 
     def __init__(self, path: str, options: Mapping[str, Any]) -> None:
-        scheme, _, _ = path.partition(SCHEME_END)
-        self._scheme = scheme
-        try:
-            # Optional, for local files need no package; and without type hints.
-            fsspec: Any = import_module("fsspec")
-            self._system: Any = fsspec.filesystem(scheme, **options)
-            self._strip_protocol: Any = fsspec.core.strip_protocol
-        except (ImportError, ValueError, TypeError) as error:
-            reason = str(error).strip() or type(error).__name__
-            raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
+        self._scheme = path.partition(SCHEME_END)[0]
+        self._system, self._strip_protocol = remote_system(path, options)
 
     def full_path(self, path: str) -> str:
         """See `Files`."""

@@ -10,12 +10,10 @@ import os
 import posixpath
 import shutil
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END
+from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END, remote_system
 
 
 class OutputFiles(Protocol):
@@ -136,15 +134,7 @@ class RemoteOutput:
     """A file system of fsspec's; in an object store a move is a copy and a removal."""
 
     def __init__(self, path: str, options: Mapping[str, Any]) -> None:
-        scheme, _, _ = path.partition(SCHEME_END)
-        try:
-            # Optional, for local files need no package; and without type hints.
-            fsspec: Any = import_module("fsspec")
-            self._system: Any = fsspec.filesystem(scheme, **options)
-        except (ImportError, ValueError, TypeError) as error:
-            reason = str(error).strip() or type(error).__name__
-            raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
-        self._scheme = scheme
+        self._system: Any = remote_system(path, options).system
 
     def write(self, path: str, data: bytes) -> None:
         """See `OutputFiles`."""
