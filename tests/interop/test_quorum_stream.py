@@ -39,9 +39,12 @@ COLUMNS = ("offset", "epoch", "type", "json")
 Row = tuple[int, int, str]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark(java: Java) -> Iterator[SparkSession]:
-    """A session on two cores of this machine."""
+    """A session on two cores of this machine.
+
+    A process has one, which other tests use as well, so it ends with the run.
+    """
     del java
     session = build_session(master="local[2]")
     session.dataSource.register(KvorumMetadataSource)
