@@ -1,4 +1,4 @@
-"""Our Spark sources beside what there is: kafka-dump-log in a pipe, and Spark's Kafka connector."""
+"""Our work with Spark beside what there is: a bare session, kafka-dump-log, the Kafka connector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from benchmarks import spark_log, spark_metadata
+from benchmarks import spark_log, spark_metadata, spark_start
 from benchmarks.report import Row
 from tests.interop.kafka.fetch_jars import (
     JARS_ROOT,
@@ -20,7 +20,10 @@ from kvorum.spark.session import build_session
 
 
 def rows(*, metadata_records: int, log_records: int) -> list[Row]:
-    """Return the rows of the report: for a metadata log, and for a topic, of so many records."""
+    """Return the rows of the report: a start, a metadata log and a topic of so many records."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Before the environment is that of the session with the connector.
+        start = spark_start.rows(Path(folder))
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     jars = ",".join(str(jar) for jar in sorted((JARS_ROOT / SPARK_CONNECTOR).glob("*.jar")))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
@@ -29,6 +32,7 @@ def rows(*, metadata_records: int, log_records: int) -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             return [
+                *start,
                 *spark_metadata.rows(root / "metadata", java, session, metadata_records),
                 *spark_log.rows(root / "broker", java, session, log_records),
             ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
+import re
 import sys
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from kvorum.cli.file_system_options import add_fs_option
 from kvorum.spark.errors import SparkSliceError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 
 NAME: Final = "pipeline"
+_HEAP_SIZE: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
+_CAUSE: Final = "Caused by: "
 HELP: Final = "bring tables of any number of clusters' metadata logs up to date with Spark"
 
 
@@ -33,6 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output", required=True, metavar="DIR", help="the directory of the tables"
     )
     parser.add_argument(
+        "--format",
+        choices=("parquet", "delta"),
+        default="parquet",
+        help="what the tables are: directories of Parquet files, or the same with Delta's log "
+        "(default: parquet)",
+    )
+    parser.add_argument(
         "--rebuild",
         action="store_true",
         help="replace all rows of the input's clusters instead of adding what is new",
@@ -48,14 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster-id", metavar="ID", help="the cluster of files without a meta.properties file"
     )
-    parser.add_argument(
-        "--fs",
-        action="append",
-        default=[],
-        type=_key_and_value,
-        metavar="KEY=VALUE",
-        help="an option of fsspec's file system, its value in JSON or as it is",
-    )
+    add_fs_option(parser)
     parser.add_argument(
         "--master",
         help="Spark's master (default: that of spark-submit, or all cores of this machine)",
@@ -67,7 +70,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "local master nothing outside this machine reaches it)",
     )
     parser.add_argument(
-        "--driver-memory", default="1g", metavar="SIZE", help="the driver's heap (default: 1g)"
+        "--driver-memory",
+        default="1g",
+        type=_heap_size,
+        metavar="SIZE",
+        help="the driver's heap, such as 512m or 2g (default: 1g)",
     )
 
 
@@ -76,8 +83,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         from pyspark.errors import PySparkException  # noqa: PLC0415 - optional and slow to import
 
+        from kvorum.spark.java_error import JavaError  # noqa: PLC0415 - imports py4j
         from kvorum.spark.pipeline.progress import Console  # noqa: PLC0415 - imports pyarrow
-        from kvorum.spark.pipeline.request import PipelineRequest  # noqa: PLC0415 - the same
+        from kvorum.spark.pipeline.request import (  # noqa: PLC0415 - the same
+            PipelineRequest,
+            TableFormat,
+        )
         from kvorum.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - the same
     except ImportError as error:
         return _fail(f"{error}: install kvorum with its extra 'spark', and Java (or 'java')")
@@ -87,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         with_json=args.json,
         keeps_errors=args.errors,
         is_rebuild=args.rebuild,
+        table_format=TableFormat(args.format),
         cluster_id=args.cluster_id,
         file_system_options=dict(args.fs),
     )
@@ -103,6 +115,9 @@ def run(args: argparse.Namespace) -> int:
     except PySparkException as error:
         console.close()
         return _fail(f"Spark: {_first_line(str(error))}")
+    except JavaError as error:
+        console.close()
+        return _fail(f"Spark: {root_cause(str(error))}")
     _print_summary(report, request)
     return 0
 
@@ -158,14 +173,21 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _key_and_value(text: str) -> tuple[str, Any]:
-    key, found, value = text.partition("=")
-    if not key or not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+def root_cause(text: str) -> str:
+    """Return what an exception of Java's was caused by in the end, in one line.
+
+    `text` is its stack trace, of some hundred lines.
+    """
+    lines = [line.strip().removeprefix(": ") for line in text.strip().splitlines()]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    # The first line is py4j's own: An error occurred while calling ...
+    return [*lines[:2], *causes][-1]
+
+
+def _heap_size(text: str) -> str:
+    if not _HEAP_SIZE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512m or 2g")
+    return text
 
 
 def _fail(reason: str) -> int:

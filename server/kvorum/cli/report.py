@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.cli import UsageError
+from kvorum.cli.file_system_options import add_fs_option
 
 NAME: Final = "report"
 HELP: Final = "make pages of HTML about clusters from the tables that kvorum pipeline writes"
@@ -17,12 +18,16 @@ HELP: Final = "make pages of HTML about clusters from the tables that kvorum pip
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "--tables", required=True, type=Path, metavar="DIR", help="the tables of kvorum pipeline"
+        "--tables",
+        required=True,
+        metavar="DIR",
+        help="the tables of kvorum pipeline, on this machine or of fsspec (s3://...)",
     )
+    add_fs_option(parser)
     parser.add_argument(
         "--output",
         required=True,
-        type=Path,
+        type=_local_path,
         metavar="PATH",
         help="FILE.html for the page of one cluster, else a directory for index.html and a page "
         "for each cluster; pages that are there are replaced",
@@ -51,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"kvorum report: {error}: install kvorum with its extra 'spark'", file=sys.stderr)
         return 1
     pages = write_report(
-        TablesDirectory(args.tables),
+        TablesDirectory(args.tables, dict(args.fs)),
         args.output,
         cluster_id=args.cluster,
         since_ms=args.since,
@@ -60,6 +65,12 @@ def run(args: argparse.Namespace) -> int:
     for page in pages:
         print(page)
     return 0
+
+
+def _local_path(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no path of this machine")
+    return Path(text)
 
 
 def _time_ms(text: str) -> int:

@@ -3,6 +3,9 @@
 The limit of a user and client id is found as for the other client quotas. Each partition costs one
 token of a bucket. As in Kafka, the buckets belong to the node and are not in the log: a controller
 that takes over begins with full buckets.
+
+Times are whole milliseconds of a monotonic clock, as in Kafka. Of a finer clock, a throttle time
+would lose its fraction, and a client that waits for as long would be refused again.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 UNLIMITED_RATE: Final = float(2**63 - 1)
-FORGET_AFTER_MS: Final = 3_600_000.0
+FORGET_AFTER_MS: Final = 3_600_000
 """A bucket that has not been used for this time is dropped, as in Kafka."""
 
 
@@ -34,17 +37,17 @@ class TokenBucket:
     """A token bucket: refilled at a rate, up to a burst; one request may overdraw it."""
 
     tokens: float
-    updated_ms: float
-    used_ms: float
+    updated_ms: int
+    used_ms: int
 
-    def level(self, *, rate: float, burst: float, now_ms: float) -> float:
+    def level(self, *, rate: float, burst: float, now_ms: int) -> float:
         """Return the number of tokens at `now_ms`."""
         earned = rate * (now_ms - self.updated_ms) / 1000.0
         self.tokens = min(burst, self.tokens + earned)
         self.updated_ms = now_ms
         return self.tokens
 
-    def draw(self, count: float, *, rate: float, burst: float, now_ms: float) -> None:
+    def draw(self, count: float, *, rate: float, burst: float, now_ms: int) -> None:
         """Take `count` tokens out, even if that overdraws the bucket."""
         level = self.level(rate=rate, burst=burst, now_ms=now_ms)
         self.tokens = min(burst, level - count)
@@ -66,9 +69,9 @@ class MutationQuota:
         self._burst = burst
         self._is_strict = is_strict
         self._throttle_ms = 0
-        self._throttled_at_ms = 0.0
+        self._throttled_at_ms = 0
 
-    def record(self, partitions: int, now_ms: float) -> None:
+    def record(self, partitions: int, now_ms: int) -> None:
         """Charge `partitions`; raise `RequestError` 89 where the quota is exceeded."""
         if not self._is_strict:
             self._draw(partitions, now_ms)
@@ -78,16 +81,16 @@ class MutationQuota:
         else:
             self._draw(partitions, now_ms)
 
-    def throttle_time_ms(self, now_ms: float) -> int:
+    def throttle_time_ms(self, now_ms: int) -> int:
         """Return how long the client has to wait from `now_ms` on; 0 for no wait."""
         if not self._throttle_ms:
             return 0
-        return max(0, int(self._throttle_ms - (now_ms - self._throttled_at_ms)))
+        return max(0, self._throttle_ms - (now_ms - self._throttled_at_ms))
 
-    def _draw(self, partitions: int, now_ms: float) -> None:
+    def _draw(self, partitions: int, now_ms: int) -> None:
         self._bucket.draw(float(partitions), rate=self._rate, burst=self._burst, now_ms=now_ms)
 
-    def _note_overdraft(self, now_ms: float) -> bool:
+    def _note_overdraft(self, now_ms: int) -> bool:
         level = self._bucket.level(rate=self._rate, burst=self._burst, now_ms=now_ms)
         if level >= 0.0:
             return False
@@ -118,7 +121,7 @@ class MutationQuotas:
         user: str,
         client_id: str,
         is_strict: bool,
-        now_ms: float,
+        now_ms: int,
     ) -> MutationQuota | None:
         """Return the quota of a request, or None where no entity has a quota."""
         limits = self._limits_of(quotas)
@@ -140,7 +143,7 @@ class MutationQuotas:
             self._seen = quotas
         return self._limits
 
-    def _drop_unused(self, now_ms: float) -> None:
+    def _drop_unused(self, now_ms: int) -> None:
         for key, bucket in list(self._buckets.items()):
             if now_ms - bucket.used_ms > FORGET_AFTER_MS:
                 del self._buckets[key]

@@ -90,4 +90,4 @@ class ControllerRequestContext:
     def record_mutations(self, partitions: int) -> None:
         """Charge created or deleted `partitions`; raise `RequestError` 89 beyond the quota."""
         if self.mutation_quota is not None:
-            self.mutation_quota.record(partitions, self.now_ms)
+            self.mutation_quota.record(partitions, int(self.now_ms))

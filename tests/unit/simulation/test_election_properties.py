@@ -402,6 +402,28 @@ def test_p14_a_removed_voter_may_be_asked_back() -> None:
     assert quorum.count("P14") >= 3
 
 
+def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_removal_first() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _commit_voters(quorum, (1, 2, 3))
+    quorum.properties.voters.asked_to_remove(key_of(3))
+    quorum.properties.voters.asked_to_add(key_of(3), at_offset=quorum[1].own_log.end_offset + 1)
+    _commit_voters(quorum, (1, 2))
+    _commit_voters(quorum, (1, 2, 3))
+    assert quorum.count("P14") >= 3
+
+
+def test_p14_a_removal_takes_an_earlier_request_back() -> None:
+    quorum = Quorum()
+    quorum.led_by(1)
+    _commit_voters(quorum, (1, 2, 3))
+    quorum.properties.voters.asked_to_remove(key_of(3))
+    quorum.properties.voters.asked_to_add(key_of(3))
+    _commit_voters(quorum, (1, 2))
+    with _broken("P14"):
+        _commit_voters(quorum, (1, 2, 3))
+
+
 def test_p33_a_voter_goes_unasked() -> None:
     quorum = Quorum()
     quorum.led_by(1)

@@ -139,6 +139,24 @@ def test_a_wish_that_is_stated_again_while_it_is_found_reached_ends_as_reached()
     assert quorum.properties.reassignments.counts["wishes reached"] == 1
 
 
+def test_a_wish_that_is_stated_again_after_others_before_it_is_cleared_ends_as_reached() -> None:
+    quorum = _quorum("1,2,3")
+    _take(quorum, Reached(), "1,2,3")
+    for offset, text in enumerate(("1,2", "2,3", "1,2,3", None), start=NEXT_OFFSET):
+        _commit_wish(quorum, text, offset=offset)
+    assert quorum.properties.reassignments.counts["wishes reached"] == 1
+
+
+def test_p31_a_wish_that_ends_after_the_voters_have_left_it_again() -> None:
+    quorum = _quorum("1,2,3")
+    _take(quorum, Reached(), "1,2,3")
+    _commit_wish(quorum, "1,2", offset=NEXT_OFFSET)
+    quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
+    _commit_wish(quorum, "1,2,3", offset=NEXT_OFFSET + 1)
+    with _broken("P31"):
+        _commit_wish(quorum, None, offset=NEXT_OFFSET + 2)
+
+
 def test_p31_a_wish_that_ends_in_place_of_the_one_that_was_reached() -> None:
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")

@@ -1,10 +1,11 @@
-"""One Spark session for all tests that need one."""
+"""What tests share: one Spark session, and an object store."""
 
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.interop.kafka.fetch_jars import NotToBeHadError, find_java
+from tests.unit.spark.object_store import Options, object_store
 
 from kvorum.spark.session import build_session
 
@@ -21,3 +22,10 @@ def spark() -> Iterator[SparkSession]:
     session.conf.set("spark.sql.shuffle.partitions", "1")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", name="object_store")
+def options_of_object_store() -> Iterator[Options]:
+    """Options of fsspec for an S3 server on loopback."""
+    with object_store() as options:
+        yield options

@@ -12,14 +12,13 @@ from pyspark.sql.datasource import (
     EqualTo,
     Filter,
     GreaterThan,
-    In,
     IsNotNull,
     LessThan,
     Not,
     StringContains,
 )
 from tests.unit.spark.small_logs import LOG_FOLDER, START_MS, topic_id, write_log
-from tests.unit.spark.spark_filters import MEANING, kept
+from tests.unit.spark.spark_filters import kept, random_filters
 from tests.unit.spark.test_damage import flip
 
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
@@ -81,18 +80,6 @@ VALUES: dict[str, Callable[[Random], Any]] = {
 TEXTS = ("type", "record_kind", "file_kind", "topic_id", "topic_name", "cluster_id")
 
 
-def random_filter(random: Random) -> Filter:
-    column = random.choice(sorted(VALUES))
-    kinds = [kind for kind in MEANING if column not in TEXTS or kind in {EqualTo, In}]
-    kind = random.choice(kinds)
-    if kind is In:
-        count = random.randrange(1, 4)
-        return In((column,), tuple(VALUES[column](random) for _ in range(count)))
-    made: Any = kind
-    found: Filter = made((column,), VALUES[column](random))
-    return found
-
-
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_no_filter_changes_what_a_query_finds(tmp_path: Path, is_damaged: bool) -> None:
     skipped = 0
@@ -106,7 +93,7 @@ def test_no_filter_changes_what_a_query_finds(tmp_path: Path, is_damaged: bool) 
         range_bytes = random.choice([500, 2**30])
         whole, _ = rows(folder, NO_FILTER, range_bytes)
         for _ in range(FILTERS):
-            filters = [random_filter(random) for _ in range(random.choice([1, 1, 2]))]
+            filters = random_filters(random, VALUES, TEXTS)
             found, _ = rows(folder, pushed(filters), range_bytes)
             assert kept(found, filters) == kept(whole, filters), filters
             skipped += len(found) < len(whole)

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, LessThanOrEqual
 from tests.unit.spark.spark_filters import kept
 from tests.unit.spark.test_log_filters import pushed
 from tests.unit.spark.test_log_filters import rows as filtered_rows
-from tests.unit.spark.test_log_rows import OF_THE_RECORD, rows_of
+from tests.unit.spark.test_log_rows import after_one_flipped_bit, rows_of
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.find import find_files
@@ -96,18 +96,7 @@ def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(
     named = 0
     for number in range(DAMAGES):
         segment = random.choice(sources)
-        data = bytearray(segment.read_bytes())
-        expected = {row["offset"]: row for row in rows_of([segment])}
-        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
-        path = tmp_path / str(number) / segment.name
-        path.parent.mkdir()
-        path.write_bytes(data)
-        rows = rows_of([path], mode=Mode.PERMISSIVE, has_gaps=False)
-        whole = [row for row in rows if row["damage"] is None]
-        for row in whole:
-            assert all(row[name] == expected[row["offset"]][name] for name in OF_THE_RECORD), row
-        lost = expected.keys() - {row["offset"] for row in whole}
-        damages = [row for row in rows if row["damage"]]
+        lost, damages = after_one_flipped_bit(segment, random, tmp_path / str(number))
         assert not lost or min(lost) in {row["offset"] for row in damages}, (segment, damages)
         assert not lost or not any("torn" in row["damage"] for row in damages), damages
         named += bool(lost)

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, In, IsNull, Not
-from tests.unit.spark.spark_filters import MEANING, kept
+from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
+from tests.unit.spark.spark_filters import kept, random_filters
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.find import find_files
@@ -159,18 +159,6 @@ VALUES: dict[str, Callable[[Random], Any]] = {
 TEXTS = ("topic", "timestamp_type", "compression", "transaction", "control_type")
 
 
-def random_filter(random: Random) -> Filter:
-    column = random.choice(sorted(VALUES))
-    kinds = [kind for kind in MEANING if column not in TEXTS or kind in {EqualTo, In}]
-    kind = random.choice(kinds)
-    if kind is In:
-        count = random.randrange(1, 4)
-        return In((column,), tuple(VALUES[column](random) for _ in range(count)))
-    made: Any = kind
-    found: Filter = made((column,), VALUES[column](random))
-    return found
-
-
 @pytest.mark.parametrize(
     ("is_damaged", "mode"),
     [(False, Mode.FAILFAST), (True, Mode.PERMISSIVE), (True, Mode.DROPMALFORMED)],
@@ -184,7 +172,7 @@ def test_no_filter_changes_what_a_query_finds(tmp_path: Path, is_damaged: bool, 
         range_bytes = random.choice([500, 2**30])
         whole = rows(folder, NO_FILTER, mode, range_bytes)
         for _ in range(FILTERS):
-            filters = [random_filter(random) for _ in range(random.choice([1, 1, 2]))]
+            filters = random_filters(random, VALUES, TEXTS)
             found = rows(folder, pushed(filters), mode, range_bytes)
             assert kept(found, filters) == kept(whole, filters), (seed, filters)
             skipped += len(found) < len(whole)

@@ -343,6 +343,28 @@ def test_a_codec_or_a_header_that_cannot_be_read_ends_no_query(
         rows_of([path])
 
 
+def after_one_flipped_bit(
+    segment: Path, random: Random, folder: Path
+) -> tuple[set[int], list[dict[str, Any]]]:
+    """Return the offsets of the records that a flipped bit costs, and the rows of damage.
+
+    Every other record must be as it was.
+    """
+    data = bytearray(segment.read_bytes())
+    expected = {row["offset"]: row for row in rows_of([segment])}
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path = folder / segment.name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    rows = rows_of([path], mode=Mode.PERMISSIVE, has_gaps=False)
+    whole = [row for row in rows if row["damage"] is None]
+    for row in whole:
+        assert all(row[name] == expected[row["offset"]][name] for name in OF_THE_RECORD), row
+    return expected.keys() - {row["offset"] for row in whole}, [
+        row for row in rows if row["damage"]
+    ]
+
+
 def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(
     golden_sets: Path, tmp_path: Path
 ) -> None:
@@ -354,18 +376,8 @@ def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(
     named = 0
     for number in range(DAMAGES):
         segment = random.choice(whole_segments)
-        data = bytearray(segment.read_bytes())
-        expected = {row["offset"]: row for row in rows_of([segment])}
-        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
-        path = tmp_path / str(number) / segment.name
-        path.parent.mkdir()
-        path.write_bytes(data)
-        rows = rows_of([path], mode=Mode.PERMISSIVE, has_gaps=False)
-        kept = [row for row in rows if row["damage"] is None]
-        for row in kept:
-            assert all(row[name] == expected[row["offset"]][name] for name in OF_THE_RECORD), row
-        lost = expected.keys() - {row["offset"] for row in kept}
-        assert not lost or min(lost) in {row["offset"] for row in rows if row["damage"]}
+        lost, damages = after_one_flipped_bit(segment, random, tmp_path / str(number))
+        assert not lost or min(lost) in {row["offset"] for row in damages}
         named += bool(lost)
     assert named > DAMAGES // 2
 

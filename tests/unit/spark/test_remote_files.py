@@ -1,7 +1,6 @@
 """Files of other file systems: in memory, and in an object store that is asked over HTTP."""
 
 import os
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -9,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
 from tests.unit.spark.small_logs import write_log
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError
@@ -45,19 +43,6 @@ def rows(path: str, options: Options, range_bytes: int = 300) -> list[dict[str, 
 
 def without_path(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "path"} for row in found]
-
-
-@pytest.fixture(scope="module")
-def object_store() -> Iterator[Options]:
-    """Options for an S3 server on loopback."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield {
-        "key": "key", "secret": "secret", "skip_instance_cache": True,
-        "client_kwargs": {"endpoint_url": f"http://{host}:{port}", "region_name": "eu-west-1"},
-    }  # fmt: skip
-    server.stop()
 
 
 @pytest.fixture(params=["memory", "s3"])

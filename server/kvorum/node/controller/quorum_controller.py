@@ -151,7 +151,7 @@ class QuorumController:
             request=request,
         )
         if api.mutation_quota is not None and quota is not None:
-            throttle_time_ms = quota.throttle_time_ms(self._clock.monotonic_ms())
+            throttle_time_ms = quota.throttle_time_ms(int(self._clock.monotonic_ms()))
             api.mutation_quota.throttle(response, throttle_time_ms)
         return response
 
@@ -166,7 +166,7 @@ class QuorumController:
             user=request.principal.name,
             client_id=request.header.client_id or "",
             is_strict=request.version >= api.mutation_quota.strict_since,
-            now_ms=self._clock.monotonic_ms(),
+            now_ms=int(self._clock.monotonic_ms()),
         )
 
     def read(self, request: IncomingRequest) -> Message:

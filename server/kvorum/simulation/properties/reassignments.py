@@ -65,7 +65,8 @@ class Reassignments:
         self._texts: list[str | None] = []
         self._read_end = 0
         self._uncommitted = Counter[TargetVoters]()
-        # The wish that a leader last found reached; it stays so where it is only stated again.
+        # The wish that a leader last found reached. It stays so until the voters change: others may
+        # be stated, and it again, before the leader clears it.
         self._reached: str | None = None
         self._is_cancel_asked = False
         self._state: tuple[object, ...] = ()
@@ -120,8 +121,6 @@ class Reassignments:
         assert (record.resource_type, record.resource_name) == CLUSTER_RESOURCE
         before, after = self.wish, record.value
         is_reached = self._reached == before
-        if after != before:
-            self._reached = None
         self._offsets.append(offset)
         self._texts.append(after)
         if after is not None:
@@ -176,8 +175,7 @@ class Reassignments:
             leaving = _split(voters, targets).leaving
             self._checks.demand(P32, told, holds=leaving == (memory.key,))
             self.hand_over_count += 1
-        if isinstance(step, Reached):
-            self._reached = wish
+        self._reached = wish if isinstance(step, Reached) else None
 
     def change_admitted(self, memory: NodeMemory, request: Message, next_offset: int) -> None:
         """Demand that a change by hand does not lead away from the wish: P31."""
@@ -190,6 +188,7 @@ class Reassignments:
         verb = "add" if is_addition else "remove"
         text = f"{memory.name} lets {verb} {key.id} by hand while the wish is {wish}"
         self._checks.demand(P31, text, holds=_is_wanted(key, targets) == is_addition)
+        self._reached = None
 
     def _check_removal(
         self,

@@ -51,16 +51,21 @@ class Voters:
         self._committed: dict[int, VoterSet] = {}
         self._committed_end = 0
         self._removed: set[ReplicaKey] = set()
-        self._asked_for: set[ReplicaKey] = set()
+        # The offset at which each key was asked for: a removal below it does not take that back.
+        self._asked_for: dict[ReplicaKey, int] = {}
         self._asked_to_go: set[ReplicaKey] = set()
 
     def forget_log(self, memory: NodeMemory) -> None:
         """Forget a node's log, which has been replaced."""
         self._controls.pop(id(memory), None)
 
-    def asked_to_add(self, key: ReplicaKey) -> None:
-        """Note that an operator asks to add a node as a voter."""
-        self._asked_for.add(key)
+    def asked_to_add(self, key: ReplicaKey, at_offset: int | None = None) -> None:
+        """Note that somebody asks to add a node as a voter, who knows the log below an offset.
+
+        Without an offset that is all that is known here to be committed. A leader may know more: a
+        removal that is not yet seen here, because the leader's own disk is damaged.
+        """
+        self._asked_for[key] = self._committed_end if at_offset is None else at_offset
 
     def asked_to_remove(self, key: ReplicaKey) -> None:
         """Note that somebody asks to remove a voter, who may be named by its id alone."""
@@ -154,7 +159,9 @@ class Voters:
                 self._checks.demand(P14, text, holds=key in self._asked_for)
             self._check_asked(offset, come=come, gone=gone)
             self._removed |= gone
-            self._asked_for -= gone
+            for key in gone:
+                if self._asked_for.get(key, 0) <= offset:
+                    self._asked_for.pop(key, None)
         self._checks.held(P14)
         self._committed[offset] = voters
 
@@ -162,7 +169,7 @@ class Voters:
         self, offset: int, *, come: frozenset[ReplicaKey], gone: frozenset[ReplicaKey]
     ) -> None:
         """Demand that who comes and who goes was asked for: P33."""
-        strangers = come - self._asked_for
+        strangers = come - self._asked_for.keys()
         text = f"nobody asked to add {[key.id for key in strangers]}, new at {offset}"
         self._checks.demand(P33, text, holds=not strangers)
         kept = {key for key in gone if not {key, ReplicaKey(key.id)} & self._asked_to_go}

@@ -176,7 +176,9 @@ class Properties:
             self.memory_of(node), text, step, next_offset=next_offset, now_ms=self._now_ms()
         )
         if isinstance(step, AddVoter):
-            self.voters.asked_to_add(ReplicaKey(step.key.id, step.key.directory_id))
+            self.voters.asked_to_add(
+                ReplicaKey(step.key.id, step.key.directory_id), at_offset=next_offset
+            )
         elif isinstance(step, RemoveVoter):
             self.voters.asked_to_remove(ReplicaKey(step.key.id, step.key.directory_id))
 

@@ -29,6 +29,7 @@ _NUMBERS: Final[Mapping[str, np.dtype[Any]]] = MappingProxyType(
     }
 )
 _UUID: Final = "uuid"
+_RAW_UUID: Final = np.dtype("V16")
 _LIST: Final = "[]"
 
 
@@ -66,12 +67,13 @@ def timestamps(milliseconds: Ints) -> Array:
 
 
 def _fixed(data: Bytes, starts: Ints, kind: str, is_null: Flags, omitted: object) -> Array:
-    windows = np.lib.stride_tricks.sliding_window_view(data, FIXED_BYTES[kind])
-    raw = windows[np.where(is_null, 0, starts)]
+    dtype = _NUMBERS.get(kind, _RAW_UUID)
+    # A value begins at every byte, and overlaps those that begin at the bytes behind.
+    values = np.ndarray(len(data) - dtype.itemsize + 1, dtype, data, strides=(1,))
+    values = values[np.where(is_null, 0, starts)]
     if kind == _UUID:
-        return _uuid_texts(np.ascontiguousarray(raw), is_null)
-    dtype = _NUMBERS[kind]
-    values = np.ascontiguousarray(raw).view(dtype).reshape(-1).astype(_native(kind))
+        return _uuid_texts(values, is_null)
+    values = values.astype(_native(kind))
     if omitted is not None:
         is_null = is_null | (values == omitted)
     found: Array = pa.array(values, mask=is_null)
@@ -82,7 +84,7 @@ def _native(kind: str) -> np.dtype[Any]:
     return np.dtype(np.bool_) if kind == "bool" else _NUMBERS[kind].newbyteorder("=")
 
 
-def _uuid_texts(raw: Bytes, is_null: Flags) -> Array:
+def _uuid_texts(raw: NDArray[np.void], is_null: Flags) -> Array:
     """Return uuids as text, each different one turned into text once."""
     count = len(raw)
     kind = pa.binary(FIXED_BYTES[_UUID])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from kvorum.spark.columnar.field_places import ABSENT, Places
+from kvorum.spark.columnar.record_bounds import find_bounds
 from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Flags, Ints, signed_varints
-from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression, RecordBatch
-from kvorum.wire.records.batch import HEADER_BYTES
+from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
+from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES
 from kvorum.wire.records.compression import decompress
 
 PADDING = bytes(16)
@@ -58,55 +58,21 @@ def place_records(batches: Sequence[RecordBatch]) -> RecordPlaces | None:
     """
     bodies = [_body(batch) for batch in batches]
     content = b"".join((*bodies, PADDING))
-    bounds: list[int] = []
-    base = 0
-    for batch, body in zip(batches, bodies, strict=True):
-        if not _add_bounds(bounds, body, base=base, count=batch.record_count):
-            return None
-        base += len(body)
-    starts, ends = np.array(bounds, np.int64).reshape(-1, 2).T
+    data = np.frombuffer(content, np.uint8)
+    body_ends = np.cumsum([len(body) for body in bodies])
+    body_starts = np.concatenate(([0], body_ends[:-1]))
     counts = np.array([batch.record_count for batch in batches], np.int64)
-    return _with_parts(content, starts, ends, batches, np.repeat(np.arange(len(batches)), counts))
+    bounds = find_bounds(data, body_starts, body_ends, counts)
+    if bounds is None:
+        return None
+    return _with_parts(content, *bounds, batches, np.repeat(np.arange(len(batches)), counts))
 
 
 def _body(batch: RecordBatch) -> bytes:
     body = bytes(batch.data[HEADER_BYTES:])
-    if batch.compression is Compression.NONE:
+    if not batch.attributes & COMPRESSION_MASK:
         return body
     return decompress(body, batch.compression, size_max=DECOMPRESSED_BYTES_MAX)
-
-
-def _add_bounds(bounds: list[int], body: bytes, *, base: int, count: int) -> bool:
-    """Add for each record where it begins, behind its length, and where it ends.
-
-    Returns False where the lengths do not lead to the end of `body`.
-    """
-    pos, size = 0, len(body)
-    add = bounds.append
-    for _ in repeat(None, count):
-        if pos >= size:
-            return False
-        length = body[pos]
-        pos += 1
-        if length > 0x7F:
-            length &= 0x7F
-            shift = 7
-            while True:
-                if pos == size or shift > 28:
-                    return False
-                byte = body[pos]
-                pos += 1
-                length |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
-        # Zigzag: odd is negative.
-        if length & 1:
-            return False
-        add(base + pos)
-        pos += length >> 1
-        add(base + pos)
-    return pos == size
 
 
 def _with_parts(

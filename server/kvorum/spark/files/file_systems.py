@@ -152,7 +152,7 @@ class LocalFile:
 
 
 @contextmanager
-def _as_os_errors() -> Generator[None]:
+def as_os_errors() -> Generator[None]:
     """Turn every error of a client library, which may be of any class, into an OSError."""
     try:
         yield
@@ -163,10 +163,14 @@ def _as_os_errors() -> Generator[None]:
 
 
 class RemoteSystem(NamedTuple):
-    """A file system of fsspec's, and the function that takes the scheme from its paths."""
+    """A file system of fsspec's, and the function that takes the scheme from its paths.
+
+    `can_rename` is False for object stores, where a move is a copy and a removal.
+    """
 
     system: Any
     strip_protocol: Any
+    can_rename: bool
 
 
 def remote_system(path: str, options: Mapping[str, Any]) -> RemoteSystem:
@@ -178,7 +182,10 @@ def remote_system(path: str, options: Mapping[str, Any]) -> RemoteSystem:
     try:
         # Optional, for local files need no package; and without type hints.
         fsspec: Any = import_module("fsspec")
-        return RemoteSystem(fsspec.filesystem(scheme, **options), fsspec.core.strip_protocol)
+        system = fsspec.filesystem(scheme, **options)
+        # The method that all of them have copies.
+        can_rename = system.__class__.mv is not fsspec.AbstractFileSystem.mv
+        return RemoteSystem(system, fsspec.core.strip_protocol, can_rename)
     except (ImportError, ValueError, TypeError) as error:
         reason = str(error).strip() or type(error).__name__
         raise LogFilesError(f"{path}: no file system for {scheme}://: {reason}") from error
@@ -189,35 +196,35 @@ class RemoteFiles:
 
     def __init__(self, path: str, options: Mapping[str, Any]) -> None:
         self._scheme = path.partition(SCHEME_END)[0]
-        self._system, self._strip_protocol = remote_system(path, options)
+        self._system, self._strip_protocol, _ = remote_system(path, options)
 
     def full_path(self, path: str) -> str:
         """See `Files`."""
         # The names in listings have no scheme.
         url = path if SCHEME_END in path else f"{self._scheme}{SCHEME_END}{path}"
-        with _as_os_errors():
+        with as_os_errors():
             return str(self._system.unstrip_protocol(self._strip_protocol(url)))
 
     def is_directory(self, path: str) -> bool:
         """See `Files`."""
-        with _as_os_errors():
+        with as_os_errors():
             return bool(self._system.isdir(path))
 
     def list_below(self, directory: str) -> dict[str, int]:
         """See `Files`."""
-        with _as_os_errors():
+        with as_os_errors():
             self._system.invalidate_cache()
             found: dict[str, dict[str, Any]] = self._system.find(directory, detail=True)
         return {self.full_path(name): int(facts["size"]) for name, facts in found.items()}
 
     def size_of(self, path: str) -> int:
         """See `Files`."""
-        with _as_os_errors():
+        with as_os_errors():
             return int(self._system.size(path))
 
     def expand(self, pattern: str) -> list[str]:
         """See `Files`."""
-        with _as_os_errors():
+        with as_os_errors():
             self._system.invalidate_cache()
             return sorted(self.full_path(name) for name in self._system.glob(pattern))
 
@@ -232,7 +239,7 @@ class RemoteFile:
     def __init__(self, system: Any, path: str) -> None:
         self._system = system
         self._path = path
-        with _as_os_errors():
+        with as_os_errors():
             # A listing that was made before may be in fsspec's cache.
             system.invalidate_cache()
             self.size = int(system.size(path))
@@ -242,7 +249,7 @@ class RemoteFile:
         end = min(position + size, self.size)
         if position >= end:
             return b""
-        with _as_os_errors():
+        with as_os_errors():
             return bytes(self._system.cat_file(self._path, start=position, end=end))
 
     def close(self) -> None:

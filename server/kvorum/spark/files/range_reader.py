@@ -42,7 +42,13 @@ from kvorum.spark.files.legacy_header import LegacyHeader, message_looks_torn, w
 from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
 from kvorum.spark.files.snapshot_records import is_footer, is_of_other_kind
-from kvorum.storage.batch_header import CRC_START, BatchHeader
+from kvorum.storage.batch_header import (
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_FIELD_END,
+    BatchHeader,
+    read_header,
+)
 from kvorum.storage.torn_tail import looks_torn
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import RecordBatch
@@ -51,6 +57,7 @@ from kvorum.wire.records.legacy import Entry
 BatchOrDamage: TypeAlias = RecordBatch | Damage
 EntryOrDamage: TypeAlias = Entry | Damage
 
+_NOTHING: Final = memoryview(b"")
 _NO_HEADER: Final = "too few bytes for the header of a batch"
 
 
@@ -158,13 +165,9 @@ class _RangeReader:
 
     def run(self) -> Iterator[EntryOrDamage]:
         """Yield batches and damage."""
+        yield from self._usual_batches()
         header = self._header_at(self.position)
         while self.position < self._end:
-            if isinstance(header, BatchHeader) and (batch := self._usual_batch(header)) is not None:
-                yield batch
-                self.position, self.offset = self.position + header.size, header.next_offset
-                header = self._header_at(self.position)
-                continue
             problem = self._problem_of_bytes(header)
             if problem is not None:
                 if (yield from self._torn_tail(problem)):
@@ -186,33 +189,47 @@ class _RangeReader:
                     self._epoch = header.leader_epoch
             else:
                 self._note(problem)
-            self.position, header = position, following
+            self.position = position
+            yield from self._usual_batches()
+            header = following if self.position == position else self._header_at(self.position)
         yield from self._at_end()
 
-    def _usual_batch(self, header: BatchHeader) -> RecordBatch | None:
-        """Return the batch that obviously keeps all rules, without a look at its neighbours.
+    def _usual_batches(self) -> Iterator[RecordBatch]:
+        """Yield batches for as long as they obviously keep all rules, without their neighbours.
 
-        Most batches of a segment begin where the one before ended, in its epoch. None where that
-        is not so: the rules are then looked at one by one.
+        Most batches of a segment begin where the one before ended, in its epoch. The rules are
+        looked at one by one for a batch of which that is not so.
         """
-        if (
-            header.base_offset != self.offset
-            or header.leader_epoch != self._epoch
-            or self.position == 0
-            or not self._is_plain_segment
-            or self._is_foreign
-            or self._trouble is not None
-            or header_problem(header) is not None
-        ):
-            return None
-        size = header.size
-        end = self._unit.end_offset
-        if size > BLOCK_BYTES or (end is not None and header.next_offset > end):
-            return None
-        data = self._window.at(self.position, size)
-        if self.position + size > self._end or crc32c(data[CRC_START:]) != header.crc:
-            return None
-        return RecordBatch._make((*header, self.position, data))
+        is_usual = self._is_plain_segment and not self._is_foreign and self._trouble is None
+        if self.position == 0 or not is_usual:
+            return
+        epoch, end_offset, window_end = self._epoch, self._unit.end_offset, self._end
+        block, begin = _NOTHING, self.position
+        while (position := self.position) + HEADER_SIZE <= window_end:
+            at = position - begin
+            if at + HEADER_SIZE > len(block):
+                block, begin, at = self._window.block_at(position, HEADER_SIZE), position, 0
+                if len(block) < HEADER_SIZE:
+                    return
+            header = read_header(block, at)
+            base_offset, length, leader_epoch, _, crc, _, last_delta, *_ = header
+            end, next_offset = position + length + LENGTH_FIELD_END, base_offset + last_delta + 1
+            if (
+                base_offset != self.offset
+                or leader_epoch != epoch
+                or header_problem(header) is not None
+                or length > BLOCK_BYTES
+                or end > window_end
+                or (end_offset is not None and next_offset > end_offset)
+            ):
+                return
+            if end - begin > len(block):
+                block, begin, at = self._window.block_at(position, end - position), position, 0
+            data = block[at : end - begin]
+            if crc32c(data[CRC_START:]) != crc:
+                return
+            self.position, self.offset = end, next_offset
+            yield RecordBatch._make((*header, position, data))
 
     def _header_at(self, position: int) -> EntryHeader | None:
         """Return the header at `position`; that of a whole old message says what it wraps."""

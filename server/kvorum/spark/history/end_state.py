@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
@@ -27,7 +26,7 @@ from kvorum.spark.history.state_rows import (
     VoterRow,
 )
 from kvorum.spark.history.tables import StateRow
-from kvorum.spark.history.value_columns import entity_columns, is_sensitive
+from kvorum.spark.history.value_columns import acl_row, entity_columns, is_sensitive
 from kvorum.wire.uuid_text import uuid_to_text
 
 
@@ -98,17 +97,7 @@ def _configs(image: MetadataImage) -> Iterator[ConfigRow]:
 
 def _acls(image: MetadataImage) -> Iterator[AclRow]:
     for entry_id in sorted(image.acls.entries):
-        entry = image.acls.entries[entry_id]
-        yield AclRow(
-            acl_id=uuid_to_text(entry_id),
-            resource_type=AclResourceType(entry.resource_type).name,
-            resource_name=entry.resource_name,
-            pattern_type=PatternType(entry.pattern_type).name,
-            principal=entry.principal,
-            host=entry.host,
-            operation=AclOperation(entry.operation).name,
-            permission_type=PermissionType(entry.permission_type).name,
-        )
+        yield acl_row(entry_id, image.acls.entries[entry_id])
 
 
 def _quotas(image: MetadataImage) -> Iterator[QuotaRow]:

@@ -131,7 +131,7 @@ class MetadataHistory:
         yield from self._apply(record, position)
         self._last = position
         self._records_until_image -= 1
-        if self._records_until_image <= 0 and not self._in_transaction:
+        if self._records_until_image <= 0:
             self._editor.rebase(self._editor.finish())
             self._records_until_image = RECORDS_PER_IMAGE
 

@@ -83,9 +83,7 @@ class PartitionHistory:
     def close_topic(self, topic_id: bytes, position: Position) -> Iterator[PartitionHistoryRow]:
         """Remove a topic, and yield the rows of its partitions."""
         topic = self._topics.pop(topic_id)
-        # A topic of the same name may have been created by the same transaction.
-        if self._ids.get(topic.name) == topic_id:
-            del self._ids[topic.name]
+        del self._ids[topic.name]
         end = end_at(position, IntervalEnd.TOPIC_DELETED)
         for index, partition in topic.partitions.items():
             yield self._timeline_row(topic, index, partition, end)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
 from kvorum.metadata.cluster_image import ClusterImage
@@ -34,7 +33,7 @@ from kvorum.spark.history.change_rows import (
     ScramChangeRow,
 )
 from kvorum.spark.history.intervals import Position
-from kvorum.spark.history.value_columns import entity_columns, is_sensitive
+from kvorum.spark.history.value_columns import acl_row, entity_columns, is_sensitive
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -48,7 +47,6 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
 )
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.primitives import Message
-from kvorum.wire.uuid_text import uuid_to_text
 
 ValueChangeRow: TypeAlias = (
     ConfigChangeRow
@@ -157,18 +155,11 @@ class AclSubject:
         for action, entry in ((Action.REMOVED, old), (Action.ADDED, new)):
             if entry is not None:
                 yield AclChangeRow(
-                    offset=position.offset,
-                    time=position.timestamp_ms,
-                    controller_epoch=position.epoch,
-                    action=action,
-                    acl_id=uuid_to_text(self.id),
-                    resource_type=AclResourceType(entry.resource_type).name,
-                    resource_name=entry.resource_name,
-                    pattern_type=PatternType(entry.pattern_type).name,
-                    principal=entry.principal,
-                    host=entry.host,
-                    operation=AclOperation(entry.operation).name,
-                    permission_type=PermissionType(entry.permission_type).name,
+                    position.offset,
+                    position.timestamp_ms,
+                    position.epoch,
+                    action,
+                    *acl_row(self.id, entry),
                 )
 
 

@@ -21,6 +21,7 @@ from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.body_columns import body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run
+from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import ANY, Condition
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.log_file import LogFile
@@ -43,7 +44,7 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.records import RecordBatch
 
-RUN_BYTES_MAX: Final = 1024 * 1024
+RUN_BYTES_MAX: Final = 2 * 1024 * 1024
 """How many bytes of batches are read at once: enough for the price of a column to be small."""
 
 ROWS_MAX: Final = 16 * 1024
@@ -151,7 +152,7 @@ class _RowReader:
     def _of_headers(self, run: list[RecordBatch]) -> pa.RecordBatch:
         """Return rows of which no record need be read."""
         counts = [batch.record_count for batch in run]
-        offsets = np.concatenate([np.arange(batch.base_offset, batch.next_offset) for batch in run])
+        offsets = _offsets_of(run)
         epochs = np.repeat(np.array([batch.partition_leader_epoch for batch in run]), counts)
         kept = self._filter.conditions.get("offset", ANY).matching(offsets)
         return self._assembled(
@@ -273,8 +274,16 @@ def _constants(file: LogFile) -> dict[str, Any]:
 
 def _has_all_offsets(run: list[RecordBatch], records: RecordRun) -> bool:
     """Return whether the records of each batch are numbered without a gap."""
-    expected = np.concatenate([np.arange(batch.base_offset, batch.next_offset) for batch in run])
-    return bool(np.array_equal(expected, records.offsets))
+    return bool(np.array_equal(_offsets_of(run), records.offsets))
+
+
+def _offsets_of(run: list[RecordBatch]) -> Ints:
+    """Return the offsets of the records of batches, in each of which no offset is missing."""
+    counts = np.array([batch.record_count for batch in run], np.int64)
+    bases = np.array([batch.base_offset for batch in run], np.int64)
+    firsts = np.cumsum(counts) - counts
+    offsets: Ints = np.arange(int(counts.sum())) + np.repeat(bases - firsts, counts)
+    return offsets
 
 
 def _are_known(records: RecordRun) -> bool:
@@ -304,4 +313,13 @@ def _narrowed_by_body(records: RecordRun, name: str, condition: Condition) -> Re
     if not len(records.offsets):
         return records
     (values,) = body_columns(records, [column])
-    return _chosen(records, np.array([condition.matches(value) for value in values.to_pylist()]))
+    return _chosen(records, _matching(values, condition))
+
+
+def _matching(values: Any, condition: Condition) -> Flags:
+    """Return which values satisfy a condition; each different one is looked at once."""
+    encoded = values.dictionary_encode()
+    is_match = np.array([condition.matches(value) for value in encoded.dictionary.to_pylist()])
+    # Null has no place in the dictionary, and never matches.
+    places: Ints = encoded.indices.fill_null(len(is_match)).to_numpy(zero_copy_only=False)
+    return np.append(is_match, [False])[places].astype(np.bool_)

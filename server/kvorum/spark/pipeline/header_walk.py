@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kvorum.spark.files.batch_places import header_at, header_problem
-from kvorum.spark.files.file_systems import files_at
-from kvorum.spark.files.file_window import FileWindow
+from kvorum.spark.files.file_window import opened_window
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.pipeline.replicas import Replica
 
@@ -40,25 +39,23 @@ def batch_places(replica: Replica, options: Mapping[str, Any]) -> Iterator[Batch
 
 
 def _places_in(file: LogFile, options: Mapping[str, Any]) -> Iterator[BatchPlace]:
-    try:
-        opened = files_at(file.path, options).open(file.path)
-    except OSError:
-        return
-    window = FileWindow(opened, end=file.size)
     position = 0
     try:
-        while (header := header_at(window, position)) is not None:
-            end = position + header.size
-            if header_problem(header) is not None or end > window.end:
-                return
-            yield BatchPlace(
-                header.base_offset, header.next_offset, header.leader_epoch, header.crc, header.size
-            )
-            position = end
+        with opened_window(file, options) as window:
+            while (header := header_at(window, position)) is not None:
+                end = position + header.size
+                if header_problem(header) is not None or end > window.end:
+                    return
+                yield BatchPlace(
+                    header.base_offset,
+                    header.next_offset,
+                    header.leader_epoch,
+                    header.crc,
+                    header.size,
+                )
+                position = end
     except OSError:
         return
-    finally:
-        opened.close()
 
 
 def last_place(replica: Replica, options: Mapping[str, Any]) -> BatchPlace | None:

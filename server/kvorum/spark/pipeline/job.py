@@ -5,6 +5,7 @@ Results are a few names and numbers; rows do not come through here, nor through 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple, cast
@@ -13,6 +14,7 @@ from uuid import uuid4
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from kvorum.spark.java_error import JavaError
 from kvorum.spark.pipeline.cluster_plan import FailedTask
 from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.tasks import Item, Result
@@ -83,14 +85,29 @@ class SparkTasks:
             finally:
                 if not future.done():
                     context.cancelJobGroup(group)
+        show(done.value.tasks, done.value.records)
         return _results(future, done.value.failure)
+
+
+def failure_line(text: str) -> str:
+    """Return the line that says what failed, of all that Java says about a failed job.
+
+    That is what Python raised in an executor, else what Java raised.
+    """
+    raised = re.findall(r"^(?:: )?([\w.]*(?:Error|Exception)\b.*)", text, re.MULTILINE)
+    in_python = [line for line in raised if not line.startswith(("java.", "org."))]
+    return next(iter(in_python or raised), text.strip().partition("\n")[0])
 
 
 def _results(future: Future[list[Result | FailedTask]], failure: str | None) -> list[Result]:
     if failure is not None:
         raise PipelineError(failure)
+    try:
+        found = future.result()
+    except JavaError as error:
+        raise PipelineError(f"Spark: {failure_line(str(error))}") from error
     results: list[Result] = []
-    for each in future.result():
+    for each in found:
         if isinstance(each, FailedTask):
             raise PipelineError(each.reason)
         results.append(each)

@@ -2,8 +2,10 @@
 
 1. All files of a run are staged; nothing that a reader looks at has changed.
 2. ``_commits/N.json`` is written in one step. From here on the run counts.
-3. New files are moved to their places, and those that they replace are removed.
-4. ``_commits/N.done`` is written, and the staged files' directory is removed.
+3. New files are moved to their places.
+4. Tables in Delta's format each get a commit to their log.
+5. Replaced files are removed.
+6. ``_commits/N.done`` is written, and the staged files' directory is removed.
 
 A run that was killed before step 2 has left nothing but staged files, which the next one drops. One
 killed later is completed by the next: each move and removal has the same outcome however often it
@@ -13,12 +15,15 @@ is tried.
 from __future__ import annotations
 
 import json
+import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from kvorum.spark.pipeline.delta_log import AddedFile, add_commit
 from kvorum.spark.pipeline.errors import DamagedOutputError
-from kvorum.spark.pipeline.layout import COMMITS, STAGING
+from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE
 from kvorum.spark.pipeline.output_files import OutputFiles
 
 JOURNAL_SUFFIX: Final = ".json"
@@ -29,7 +34,9 @@ DONE_SUFFIX: Final = ".done"
 class Journal:
     """What makes a run visible; all paths are relative to the output.
 
-    `moves` are pairs of a staged file and its place, `rows` the new rows of each table.
+    `moves` are pairs of a staged file and its place, `rows` the new rows of each table. `delta` has
+    the size in bytes and the number of rows of each new file of a table, None where the tables have
+    no log.
     """
 
     number: int
@@ -37,6 +44,7 @@ class Journal:
     moves: list[list[str]]
     removes: list[str]
     rows: dict[str, int]
+    delta: dict[str, list[int]] | None = None
 
     def to_bytes(self) -> bytes:
         """Return the journal as it is stored."""
@@ -59,10 +67,36 @@ def complete(files: OutputFiles, root: str, journal: Journal) -> None:
                 f"{root}/{target}: run {journal.number} is committed, but this file of it is gone; "
                 "write the output anew with --rebuild in an empty directory"
             )
+    if journal.delta is not None:
+        _commit_tables(files, root, journal, journal.delta)
     for path in journal.removes:
         files.remove(f"{root}/{path}")
     files.write(_path(root, journal.number, DONE_SUFFIX), b"")
     files.remove_tree(f"{root}/{journal.staging}")
+
+
+def _commit_tables(
+    files: OutputFiles, root: str, journal: Journal, sizes: dict[str, list[int]]
+) -> None:
+    """Add a commit to the log of each table that a run has changed."""
+    added: dict[str, list[AddedFile]] = defaultdict(list)
+    removed: dict[str, list[str]] = defaultdict(list)
+    for target, (size_bytes, row_count) in sizes.items():
+        table, _, path = target.partition("/")
+        added[table].append(AddedFile(path, size_bytes, row_count))
+    for target in journal.removes:
+        table, _, path = target.partition("/")
+        if table != STATE:
+            removed[table].append(path)
+    for table in sorted({*added, *removed}):
+        add_commit(
+            files,
+            f"{root}/{table}",
+            run=journal.number,
+            added=added[table],
+            removed=removed[table],
+            now_ms=round(time.time() * 1000),
+        )
 
 
 def recover(files: OutputFiles, root: str) -> tuple[int, list[int]]:

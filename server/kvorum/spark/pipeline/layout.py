@@ -2,6 +2,7 @@
 
     <output>/<table>/cluster_id=X/day=YYYY-MM-DD/*.parquet   what happened, and records
     <output>/<table>/cluster_id=X/*.parquet                  the state, divergence, errors, runs
+    <output>/<table>/_delta_log/*.json                       with --format delta: the table's log
     <output>/_state/cluster_id=X/                            what the next run goes on from
     <output>/_commits/N.json, N.done                         the journal of each run
     <output>/_staging/N-*/                                   files of a run that is not committed

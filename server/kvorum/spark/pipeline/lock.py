@@ -52,14 +52,21 @@ def _held_by_system(path: Path, holder: str) -> Generator[None]:
 
 
 def _take_file(files: OutputFiles, path: str, holder: str) -> None:
-    """Create the file of the lock; of two runs that do at once, the last writer has it."""
+    """Create the file of the lock.
+
+    Where the store cannot create a file on condition, of two runs that do at once the last writer
+    has the lock.
+    """
     found = files.read(path)
-    if found is not None and not _is_of_ended_process(found):
-        raise OutputInUseError(
-            f"{path}: {_named(found.decode())} writes to this output; if that process has ended "
-            "on another machine, remove this file"
-        )
-    files.write(path, holder.encode())
+    if found is not None:
+        if not _is_of_ended_process(found):
+            raise OutputInUseError(
+                f"{path}: {_named(found.decode())} writes to this output; if that process has "
+                "ended on another machine, remove this file"
+            )
+        files.remove(path)
+    # A request whose answer was lost is sent again, and finds the file that it has made.
+    files.create(path, holder.encode())
     if files.read(path) != holder.encode():
         raise OutputInUseError(f"{path}: another run began at the same moment")
 

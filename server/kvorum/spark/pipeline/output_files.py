@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END, remote_system
+from kvorum.spark.files.file_systems import (
+    LOCAL_SCHEME,
+    SCHEME_END,
+    as_os_errors,
+    remote_system,
+)
 
 
 class OutputFiles(Protocol):
@@ -21,6 +26,13 @@ class OutputFiles(Protocol):
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, with the directories above it; it is there whole or not at all."""
+        ...
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file unless there is one; return whether it was written.
+
+        It is there whole or not at all.
+        """
         ...
 
     def read(self, path: str) -> bytes | None:
@@ -78,13 +90,27 @@ class LocalOutput:
 
     def write(self, path: str, data: bytes) -> None:
         """See `OutputFiles`; the bytes are durable before the file has its name."""
+        self._unfinished(path, data).replace(path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """See `OutputFiles`."""
+        unfinished = self._unfinished(path, data)
+        try:
+            Path(path).hardlink_to(unfinished)
+        except FileExistsError:
+            return False
+        finally:
+            unfinished.unlink()
+        return True
+
+    def _unfinished(self, path: str, data: bytes) -> Path:
         unfinished = Path(f"{path}.unfinished")
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        return unfinished
 
     def read(self, path: str) -> bytes | None:
         """See `OutputFiles`."""
@@ -131,66 +157,114 @@ class LocalOutput:
 
 
 class RemoteOutput:
-    """A file system of fsspec's; in an object store a move is a copy and a removal."""
+    """A file system of fsspec's.
+
+    One that cannot rename is an object store: there a written object is whole or not there at all,
+    and a move is a copy and a removal.
+    """
 
     def __init__(self, path: str, options: Mapping[str, Any]) -> None:
-        self._system: Any = remote_system(path, options).system
+        found = remote_system(path, options)
+        self._system = found.system
+        self._renames = found.can_rename
 
     def write(self, path: str, data: bytes) -> None:
         """See `OutputFiles`."""
-        unfinished = f"{path}.unfinished"
-        self._make_parent(path)
-        self._system.pipe_file(unfinished, data)
-        self._system.mv(unfinished, path)
+        with as_os_errors():
+            if not self._renames:
+                self._system.pipe_file(path, data)
+                return
+            unfinished = f"{path}.unfinished"
+            self._make_parent(path)
+            self._system.pipe_file(unfinished, data)
+            self._rename(unfinished, path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """See `OutputFiles`; stores that cannot write on condition look before they write."""
+        if self._renames:
+            if self.exists(path):
+                return False
+            self.write(path, data)
+            return True
+        with as_os_errors():
+            try:
+                self._system.pipe_file(path, data, mode="create")
+            except TypeError:
+                # The file system does not know the mode.
+                if self._system.exists(path):
+                    return False
+                self._system.pipe_file(path, data)
+            except OSError:
+                # Not all stores name the condition in their refusal.
+                if self.exists(path):
+                    return False
+                raise
+        return True
 
     def read(self, path: str) -> bytes | None:
         """See `OutputFiles`."""
-        try:
-            return bytes(self._system.cat_file(path))
-        except FileNotFoundError:
-            return None
+        with as_os_errors():
+            try:
+                return bytes(self._system.cat_file(path))
+            except FileNotFoundError:
+                return None
 
     def open(self, path: str) -> BinaryIO:
         """See `OutputFiles`."""
-        opened: BinaryIO = self._system.open(path, "rb")
+        with as_os_errors():
+            opened: BinaryIO = self._system.open(path, "rb")
         return opened
 
     def exists(self, path: str) -> bool:
         """See `OutputFiles`."""
-        self._system.invalidate_cache()
-        return bool(self._system.exists(path))
+        with as_os_errors():
+            self._system.invalidate_cache()
+            return bool(self._system.exists(path))
 
     def names_in(self, directory: str) -> list[str]:
         """See `OutputFiles`."""
-        self._system.invalidate_cache()
-        try:
-            found: list[str] = self._system.ls(directory, detail=False)
-        except FileNotFoundError:
-            return []
+        with as_os_errors():
+            self._system.invalidate_cache()
+            try:
+                found: list[str] = self._system.ls(directory, detail=False)
+            except FileNotFoundError:
+                return []
         return sorted(posixpath.basename(path.rstrip("/")) for path in found)
 
     def files_below(self, directory: str) -> list[str]:
         """See `OutputFiles`."""
-        self._system.invalidate_cache()
-        found: list[str] = self._system.find(directory)
+        with as_os_errors():
+            self._system.invalidate_cache()
+            found: list[str] = self._system.find(directory)
         return sorted(str(self._system.unstrip_protocol(path)) for path in found)
 
     def move(self, source: str, target: str) -> None:
         """See `OutputFiles`."""
-        self._make_parent(target)
-        if self._system.exists(target):
-            self._system.rm_file(target)
-        self._system.mv(source, target)
+        with as_os_errors():
+            if self._renames:
+                self._make_parent(target)
+                self._rename(source, target)
+                return
+            self._system.cp_file(source, target)
+            self._system.rm_file(source)
 
     def remove(self, path: str) -> None:
         """See `OutputFiles`."""
         if self.exists(path):
-            self._system.rm_file(path)
+            with as_os_errors():
+                self._system.rm_file(path)
 
     def remove_tree(self, directory: str) -> None:
         """See `OutputFiles`."""
         if self.exists(directory):
-            self._system.rm(directory, recursive=True)
+            with as_os_errors():
+                self._system.rm(directory, recursive=True)
+
+    def _rename(self, source: str, target: str) -> None:
+        # HDFS renames over no file.
+        if self._system.exists(target):
+            self._system.rm_file(target)
+        self._system.mv(source, target)
 
     def _make_parent(self, path: str) -> None:
         # In an object store that has no directories this does nothing, and must not make a bucket.

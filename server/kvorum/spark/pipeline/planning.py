@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, RunPlan
 from kvorum.spark.pipeline.cluster_state import ClusterState
+from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.layout import CLUSTER_FILE, COMMITS, STATE, cluster_directory
 from kvorum.spark.pipeline.log_tail import is_in_place
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.replicas import Cluster
-from kvorum.spark.pipeline.tables import ALL_TABLES
+from kvorum.spark.pipeline.request import TableFormat
+from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
 
 def demand_own_output(files: OutputFiles, root: str) -> None:
@@ -22,6 +24,17 @@ def demand_own_output(files: OutputFiles, root: str) -> None:
         raise DamagedOutputError(
             f"{root}: holds a table {min(foreign)!r} that no run of this release wrote: "
             "choose another directory"
+        )
+
+
+def demand_format(files: OutputFiles, root: str, wanted: TableFormat) -> None:
+    """Raise `PipelineError` for an output whose tables have another format; after `recover`."""
+    names = files.names_in(f"{root}/{RUNS}")
+    found = TableFormat.DELTA if LOG in names else TableFormat.PARQUET
+    if names and found is not wanted:
+        raise PipelineError(
+            f"{root}: its tables are of the format {found}: "
+            f"give --format {found}, or choose another directory"
         )
 
 
@@ -65,7 +78,7 @@ def replaced_files(plan: ClusterPlan, files: OutputFiles, *, replaces_all: bool)
     if not replaces_all:
         return [] if plan.state is None else list(plan.state.replaced)
     root = plan.run.root
-    folders = [f"{table}/{plan.directory}" for table in ALL_TABLES if table != "runs"]
+    folders = [f"{table}/{plan.directory}" for table in ALL_TABLES if table != RUNS]
     found = [
         path.removeprefix(f"{root}/")
         for folder in (*folders, f"{STATE}/{plan.directory}")

@@ -50,9 +50,13 @@ class Console:
             self._stream.write(f"\r{text.ljust(self._width)}")
             self._stream.flush()
             self._width = len(text)
-        elif time.monotonic() - self._shown_at >= PLAIN_LINE_S and text != self._last:
+        elif text != self._last and (self._is_due() or (self._last and done == total)):
+            # The last line says that all is done, unless that is the first thing to say.
             print(text, file=self._stream, flush=True)
             self._shown_at, self._last = time.monotonic(), text
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._shown_at >= PLAIN_LINE_S
 
     def close(self) -> None:
         """See `Progress`."""

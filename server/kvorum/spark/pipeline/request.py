@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum, unique
 from typing import Any, Final
 
 from kvorum.spark.files.find import METADATA_SEARCH, Search
@@ -11,6 +12,14 @@ from kvorum.spark.files.node_identity import Identity
 
 INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
 """For less, a second job of Spark's costs more than it saves."""
+
+
+@unique
+class TableFormat(StrEnum):
+    """What the tables are: directories of Parquet files, or the same with a log beside them."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class PipelineRequest:
     with_json: bool = False
     keeps_errors: bool = False
     is_rebuild: bool = False
+    table_format: TableFormat = TableFormat.PARQUET
     cluster_id: str | None = None
     inline_bytes_max: int = INLINE_BYTES_MAX
     file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])

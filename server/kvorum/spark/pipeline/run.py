@@ -27,15 +27,20 @@ from kvorum.spark.pipeline.layout import STAGING
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import OutputFiles, output_files, output_root
 from kvorum.spark.pipeline.own_tables import RowCountColumn, RunRow
-from kvorum.spark.pipeline.planning import demand_own_output, plans_of, replaced_files
+from kvorum.spark.pipeline.planning import (
+    demand_format,
+    demand_own_output,
+    plans_of,
+    replaced_files,
+)
 from kvorum.spark.pipeline.progress import Progress
 from kvorum.spark.pipeline.records_task import write_piece
 from kvorum.spark.pipeline.replicas import Cluster, clusters_of, demand_begin
-from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
+from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest, TableFormat
 from kvorum.spark.pipeline.staged_files import Stage, StagedFile, rows_by_table, table_of
+from kvorum.spark.pipeline.tables import RUNS
 from kvorum.spark.pipeline.tasks import Tasks
 
-RUNS: Final = "runs"
 REBUILT: Final[Mapping[FoldBegin, str]] = MappingProxyType(
     {
         FoldBegin.LOG_REWRITTEN: "its log was cut or rewritten since the last run: folded anew",
@@ -72,6 +77,7 @@ def run_pipeline(
         number, completed = recover(files, root)
         for each in completed:
             progress.note(f"run {each} had been committed, and is completed")
+        demand_format(files, root, request.table_format)
         run = RunPlan(
             number=number,
             root=root,
@@ -84,15 +90,20 @@ def run_pipeline(
         plans = plans_of(clusters, run, files, is_rebuild=request.is_rebuild)
         report = PipelineReport(number, len(clusters), len(plans))
         if plans:
-            report = _Run(run, files, progress).work(plans, report, start_tasks)
+            report = _Run(run, files, progress, request.table_format).work(
+                plans, report, start_tasks
+            )
     return replace(report, duration_s=time.monotonic() - started)
 
 
 class _Run:
     """One run with something to do."""
 
-    def __init__(self, run: RunPlan, files: OutputFiles, progress: Progress) -> None:
+    def __init__(
+        self, run: RunPlan, files: OutputFiles, progress: Progress, table_format: TableFormat
+    ) -> None:
         self._run = run
+        self._table_format = table_format
         self._files = files
         self._progress = progress
         self._began_at_ms = round(time.time() * 1000)
@@ -205,7 +216,12 @@ class _Run:
             for path in replaced_files(plan, self._files, replaces_all=outcome.replaces_all)
         ]
         moves = [[file.source, file.target] for file in staged]
-        return Journal(self._run.number, self._run.staging, moves, removes, dict(rows))
+        delta = (
+            {file.target: [file.size_bytes, file.row_count] for file in staged if file.table}
+            if self._table_format is TableFormat.DELTA
+            else None
+        )
+        return Journal(self._run.number, self._run.staging, moves, removes, dict(rows), delta)
 
 
 def demand_all_records(outcomes: Iterable[ClusterOutcome], written: Iterable[PieceOutcome]) -> None:

@@ -21,13 +21,15 @@ _PARQUET: Any = pyarrow.parquet
 class StagedFile(NamedTuple):
     """A staged file, and where it goes; both paths are relative to the output.
 
-    `is_open` is for rows that the next run replaces.
+    `table` is empty for a file that belongs to none. `is_open` is for rows that the next run
+    replaces.
     """
 
     source: str
     target: str
     table: str
     row_count: int
+    size_bytes: int
     is_open: bool = False
 
 
@@ -50,7 +52,7 @@ class Stage:
         """Stage a file that belongs to no table."""
         source = self._source()
         self.files.write(f"{self.root}/{source}", data)
-        self.staged.append(StagedFile(source, target, "", 0))
+        self.staged.append(StagedFile(source, target, "", 0, len(data)))
 
     def add_rows(self, table: str, folders: str, rows: pa.Table, *, is_open: bool = False) -> None:
         """Stage rows of a table as one Parquet file in `folders` of the table's directory.
@@ -63,14 +65,15 @@ class Stage:
         name = f"{kind}-{self.run:06}-{len(self.staged):05}-{self.attempt[:12]}.parquet"
         sink = pa.BufferOutputStream()
         _PARQUET.write_table(rows, sink, compression="zstd", store_schema=True)
-        self.files.write(f"{self.root}/{source}", sink.getvalue().to_pybytes())
+        data: bytes = sink.getvalue().to_pybytes()
+        self.files.write(f"{self.root}/{source}", data)
         written = self._footer_rows(source)
         if written != rows.num_rows:
             raise UnreconciledError(
                 f"{self.root}/{source}: {written} rows where {rows.num_rows} were written"
             )
         target = posixpath.join(table, folders, name)
-        self.staged.append(StagedFile(source, target, table, written, is_open))
+        self.staged.append(StagedFile(source, target, table, written, len(data), is_open))
 
     def _source(self) -> str:
         return f"{self.directory}/{self.attempt}/{len(self.staged):05}"

@@ -10,6 +10,7 @@ from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.pipeline.own_tables import OWN_TABLES
 
 RECORDS: Final = "records"
+RUNS: Final = "runs"
 ROW_TYPES: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {**HISTORY_TABLES, **STATE_TABLES, **OWN_TABLES}
 )

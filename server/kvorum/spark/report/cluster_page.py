@@ -10,7 +10,7 @@ from kvorum.spark.report.page import page
 from kvorum.spark.report.parts import time_element
 from kvorum.spark.report.sections.brokers import brokers
 from kvorum.spark.report.sections.events import changed_last
-from kvorum.spark.report.sections.health import health, wrong_now
+from kvorum.spark.report.sections.health import files_alone, health, wrong_now
 from kvorum.spark.report.sections.leaders import leaders
 from kvorum.spark.report.sections.offline import offline
 from kvorum.spark.report.sections.quorum import quorum
@@ -35,19 +35,21 @@ def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
     facts = report.facts
     if facts is None:
         reason = element("p", report.reason)
-        return page(report.cluster_id, _header(report.cluster_id, index), reason)
+        return page(
+            report.cluster_id, _header(report.cluster_id, index), *files_alone(report.files), reason
+        )
     return page(
         report.cluster_id,
         _header(report.cluster_id, index, facts),
-        health(facts),
-        element("div", wrong_now(facts), changed_last(facts), class_="beside"),
+        health(report.files, facts),
+        element("div", wrong_now(report.files, facts), changed_last(facts), class_="beside"),
         element("nav", [_link(*each) for each in _LINKS], aria_label="Sections"),
         timeline(facts),
         offline(facts),
         recoveries(facts),
         leaders(facts),
         brokers(facts),
-        quorum(facts),
+        quorum(facts, report.files),
         values(facts),
     )
 

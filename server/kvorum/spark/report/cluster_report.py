@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, unique
 from typing import Final
 
 from kvorum.spark.history.partition_rows import Condition
 from kvorum.spark.report.availability import AvailabilityFacts, availability_facts
 from kvorum.spark.report.brokers import BrokerFacts, broker_facts
+from kvorum.spark.report.controllers import ControllerFacts, controller_facts
 from kvorum.spark.report.events import Event, latest_events
 from kvorum.spark.report.features import FeatureLevel, feature_levels
 from kvorum.spark.report.leadership import LeadershipFacts, leadership_facts
+from kvorum.spark.report.log_files import LogFileFacts, log_file_facts
 from kvorum.spark.report.observed_time import window_of
 from kvorum.spark.report.quorum import QuorumFacts, quorum_facts
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import TimeWindow
+from kvorum.spark.report.trouble import Trouble
 from kvorum.spark.report.value_history import ValueHistory, value_histories
-
-
-@unique
-class Trouble(IntEnum):
-    """How much is wrong with a cluster."""
-
-    NONE = 0
-    DEGRADED = 1
-    CRITICAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +30,7 @@ class ClusterFacts:
     leadership: LeadershipFacts
     brokers: tuple[BrokerFacts, ...]
     quorum: QuorumFacts
+    controllers: tuple[ControllerFacts, ...]
     features: tuple[FeatureLevel, ...]
     values: tuple[ValueHistory, ...]
     events: tuple[Event, ...]
@@ -56,6 +50,12 @@ class ClusterFacts:
         return tuple(broker for broker in self.registered if not broker.is_in_service)
 
     @property
+    def unregistered_voters(self) -> tuple[int, ...]:
+        """The voters that are not registered, none where no controller has registered."""
+        registered = {one.controller_id for one in self.controllers}
+        return tuple(one for one in self.quorum.voters if registered and one not in registered)
+
+    @property
     def trouble(self) -> Trouble:
         """How much is wrong at the window's end."""
         if self.open_count(Condition.OFFLINE) or self.open_count(Condition.UNDER_MIN_ISR):
@@ -67,22 +67,30 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """A cluster and its facts, or the reason for which there are none."""
+    """A cluster with its facts, or the reason for which there are none, and those of its files."""
 
     cluster_id: str
+    files: LogFileFacts
     facts: ClusterFacts | None
     reason: str = ""
 
     @property
+    def trouble(self) -> Trouble:
+        """How much is wrong with the cluster at the window's end, or with the files of its log."""
+        of_cluster = Trouble.NONE if self.facts is None else self.facts.trouble
+        return max(of_cluster, self.files.trouble)
+
+    @property
     def order(self) -> tuple[int, ...]:
-        """What clusters are sorted by: most trouble first."""
+        """What clusters are sorted by: most trouble first, and of equal trouble that of files."""
+        files = (-self.files.trouble, -len(self.files.diverged), -len(self.files.damages))
         if self.facts is None:
-            return (0,) * (len(Condition) + 2)
+            return (-self.trouble, *files, *(0,) * (len(Condition) + 1))
         counts = (-self.facts.open_count(condition) for condition in _WORST_FIRST)
-        return (-self.facts.trouble, *counts, -len(self.facts.out_of_service))
+        return (-self.trouble, *files, *counts, -len(self.facts.out_of_service))
 
 
-_NO_TIMES: Final = "Nothing has happened in this cluster: its tables have no row with a time."
+_NO_TIMES: Final = "Nothing is known of this cluster: its tables have no row with a time."
 _WORST_FIRST: Final = (Condition.OFFLINE, Condition.UNDER_MIN_ISR, Condition.UNDER_REPLICATED)
 
 
@@ -91,13 +99,14 @@ def cluster_report(
 ) -> ClusterReport:
     """Return the report of a cluster from `since_ms` to `until_ms`; all that there is by default.
 
-    A report without facts is that of tables without a row that has a time. Raises `TablesError`
+    The facts of the files are those of the last run, whatever time is asked for. A report without
+    facts of the cluster is that of tables without a row that has a time. Raises `TablesError`
     for files that cannot be read, and `NothingCoveredError` for a window without any time that the
     tables cover.
     """
     window = window_of(tables, since_ms=since_ms, until_ms=until_ms)
     if window is None:
-        return ClusterReport(tables.cluster_id, None, _NO_TIMES)
+        return ClusterReport(tables.cluster_id, log_file_facts(tables), None, _NO_TIMES)
     brokers = broker_facts(tables, window)
     quorum = quorum_facts(tables, window)
     values = value_histories(tables, window)
@@ -108,8 +117,9 @@ def cluster_report(
         leadership=leadership_facts(tables, window, registered),
         brokers=brokers,
         quorum=quorum,
+        controllers=controller_facts(tables, window),
         features=feature_levels(tables, window),
         values=values,
         events=latest_events(tables, window, quorum=quorum, values=values),
     )
-    return ClusterReport(tables.cluster_id, facts)
+    return ClusterReport(tables.cluster_id, log_file_facts(tables), facts)

@@ -58,6 +58,7 @@ def latest_events(
     events = [
         *_leader_changes(tables, window),
         *_broker_changes(tables, window),
+        *_controller_changes(tables, window),
         *_deleted_topics(tables, window),
         *_elections(quorum, window),
         *_value_changes(values),
@@ -198,6 +199,22 @@ def _unregistrations(tables: ClusterTables, window: TimeWindow) -> Iterator[Even
     for row, time in zip(rows.dicts("broker_id", "to_offset"), times, strict=True):
         text = f"Broker {row['broker_id']} was unregistered"
         yield Event(time, row["to_offset"], "broker", text, Severity.WARNING)
+
+
+def _controller_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
+    columns = ("controller_id", "incarnation_id", "from_offset", "begins_earlier")
+    rows = tables.read("controller_registrations", (*columns, "from_time"))
+    times = rows.times_ms("from_time").tolist()
+    incarnations: dict[int, str] = {}
+    found = zip(rows.dicts(*columns), times, strict=True)
+    for row, time in sorted(found, key=lambda each: each[0]["from_offset"]):
+        controller, incarnation = row["controller_id"], row["incarnation_id"]
+        is_known = incarnations.get(controller) == incarnation
+        incarnations[controller] = incarnation
+        if window.begin_ms <= time <= window.end_ms and not row["begins_earlier"]:
+            what = "changed its registration" if is_known else "registered"
+            text = f"Controller {controller} {what}"
+            yield Event(time, row["from_offset"], "quorum", text, Severity.PLAIN)
 
 
 def _deleted_topics(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:

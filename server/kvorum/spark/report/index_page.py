@@ -9,15 +9,16 @@ from typing import Final
 
 from kvorum.spark.history.partition_rows import Condition
 from kvorum.spark.report.charts import plot, step_area
-from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport, Trouble
+from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport
 from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.page import page
-from kvorum.spark.report.parts import status, table, time_element
+from kvorum.spark.report.parts import status, table, time_element, trouble_class
 from kvorum.spark.report.texts import count_text
+from kvorum.spark.report.trouble import Trouble
 
 _HEIGHT: Final = 22
 _COLUMNS: Final = (
-    *("Cluster", "State", "#No leader", "#Below min ISR", "#Under-replicated"),
+    *("Cluster", "State", "Files of the log", "#No leader", "#Below min ISR", "#Under-replicated"),
     *("Under-replicated over time", "#Brokers in service", "Controller", "#Partitions", "At"),
 )
 
@@ -43,13 +44,16 @@ def index_line(report: ClusterReport, file_name: str) -> IndexLine:
     link = element("a", report.cluster_id, href=file_name)
     facts = report.facts
     if facts is None:
-        cells: tuple[Content, ...] = (link, "no events", *("-",) * (len(_COLUMNS) - 2))
-        return IndexLine(report.order, None, cells)
+        state: Content = status(report.trouble) if report.trouble else "no events"
+        rest = ("-",) * (len(_COLUMNS) - 3)
+        cells: tuple[Content, ...] = (link, state, _files(report), *rest)
+        return IndexLine(report.order, report.trouble or None, cells)
     epoch = facts.quorum.current
     is_led = epoch is not None and epoch.leader is not None
     cells = (
         link,
-        status(facts.trouble),
+        status(report.trouble),
+        _files(report),
         *(_count(facts, condition) for condition in _WORST_FIRST),
         _sparkline(facts),
         f"{len(facts.registered) - len(facts.out_of_service):,} of {len(facts.registered):,}",
@@ -57,7 +61,7 @@ def index_line(report: ClusterReport, file_name: str) -> IndexLine:
         f"{facts.leadership.partition_count:,}",
         time_element(facts.window.end_ms),
     )
-    return IndexLine(report.order, facts.trouble, cells)
+    return IndexLine(report.order, report.trouble, cells)
 
 
 _WORST_FIRST: Final = (
@@ -90,6 +94,18 @@ def _summary(lines: Sequence[IndexLine]) -> str:
     if without:
         parts.append(f"{without:,} without events in this time")
     return f"{', '.join(parts)}. All times are in UTC." if parts else "All times are in UTC."
+
+
+def _files(report: ClusterReport) -> Markup:
+    files = report.files
+    parts: list[str] = []
+    if files.diverged:
+        parts.append(f"{len(files.diverged_replicas):,} diverged")
+    if files.damages:
+        parts.append(f"{len(files.damaged_paths):,} damaged")
+    if not parts:
+        return element("span", "-", class_="calm")
+    return element("strong", ", ".join(parts), class_=trouble_class(files.trouble))
 
 
 def _count(facts: ClusterFacts, condition: Condition) -> Markup:

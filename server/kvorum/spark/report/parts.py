@@ -8,10 +8,10 @@ from typing import Final
 
 from kvorum.spark.history.partition_rows import LeaderChangeCause
 from kvorum.spark.report.availability import Incident
-from kvorum.spark.report.cluster_report import Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.outages import MissingReplica, Outage
 from kvorum.spark.report.texts import clock_text, duration_text, time_text
+from kvorum.spark.report.trouble import Trouble
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {

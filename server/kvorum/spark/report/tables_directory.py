@@ -6,7 +6,7 @@ DIR/<table>/cluster_id=<id>/*.parquet                      tables of the state a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,13 +15,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.dataset
 
-from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import arrow_schema
+from kvorum.spark.pipeline.delta_log import LOG
+from kvorum.spark.pipeline.journal import DONE_SUFFIX, JOURNAL_SUFFIX
+from kvorum.spark.pipeline.layout import COMMITS
+from kvorum.spark.pipeline.tables import ROW_TYPES
 from kvorum.spark.report.conditions import Condition
 from kvorum.spark.report.rows import Rows
+from kvorum.spark.report.table_files import TableFiles, TablesError
 
-_ROW_TYPES: Final = MappingProxyType({**HISTORY_TABLES, **STATE_TABLES})
 _CLUSTER: Final = "cluster_id="
 _REPEATED: Final = frozenset({"topic_name", "topic_id"})
 """Texts that many rows have in common: they are read as numbers into a list of texts."""
@@ -34,10 +36,6 @@ _READING: Final = MappingProxyType(
 _dataset: Any = pyarrow.dataset
 
 
-class TablesError(SparkSliceError):
-    """A directory without the tables, or with tables that cannot be read."""
-
-
 class NothingCoveredError(TablesError):
     """The tables of a cluster cover nothing of the time that is asked for."""
 
@@ -45,45 +43,68 @@ class NothingCoveredError(TablesError):
 class ClusterTables:
     """The tables of one cluster; one that was never written has no rows."""
 
-    def __init__(self, cluster_id: str, directories: dict[str, Path]) -> None:
+    def __init__(self, cluster_id: str, files: TableFiles, directories: Mapping[str, str]) -> None:
         self.cluster_id = cluster_id
+        self._files = files
         self._directories = directories
 
     def read(self, table: str, columns: Sequence[str], where: Condition | None = None) -> Rows:
         """Return columns of a table, of the rows that `where` describes.
 
-        Raises `TablesError` for a file that cannot be read.
+        Raises `TablesError` for a file that cannot be read, and for one that lacks a value which
+        every row has.
         """
-        schema: Any = arrow_schema(_ROW_TYPES[table])
+        schema: Any = arrow_schema(ROW_TYPES[table])
         directory = self._directories.get(table)
         if directory is None:
             wanted: list[Any] = [schema.field(name) for name in columns]
             return Rows(pa.schema(wanted).empty_table())
         stored = pa.schema([_as_read(field) for field in schema])
-        try:
-            rows = _dataset.dataset(directory, schema=stored, format=_format(table))
+        with self._files.errors_named(directory, "cannot be read as Parquet"):
+            rows = _dataset.dataset(
+                self._files.path(directory),
+                schema=stored,
+                format=_format(table),
+                filesystem=self._files.system,
+            )
             found = rows.to_table(columns=list(columns), filter=where, **_READING)
-            return Rows(found.unify_dictionaries())
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise TablesError(f"{directory}: cannot be read as Parquet: {reason}") from error
+            found = found.unify_dictionaries()
+        for name in columns:
+            if found.column(name).null_count and not schema.field(name).nullable:
+                raise TablesError(
+                    f"{self._files.full_name(directory)}: a file has no column {name!r}: another "
+                    "release wrote it: write the tables anew with kvorum pipeline --rebuild"
+                )
+        return Rows(found)
 
 
 class TablesDirectory:
-    """The tables in a local directory."""
+    """The tables in a directory, of this machine or of a file system of fsspec."""
 
-    def __init__(self, directory: Path) -> None:
-        """Find the tables; raises `TablesError` for a directory that has none of them."""
-        if not directory.is_dir():
+    def __init__(
+        self, directory: str | Path, file_system_options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Find the tables; `file_system_options` are fsspec's.
+
+        Raises `TablesError` for a directory that has none of them, or that cannot be listed, and
+        while a run is moving its files in.
+        """
+        self._files = TableFiles(str(directory), file_system_options or {})
+        if not self._files.is_directory(""):
             raise TablesError(f"{directory}: no such directory")
-        self._clusters: dict[str, dict[str, Path]] = {}
-        for table in _ROW_TYPES:
-            for path in _cluster_directories(directory / table):
-                cluster_id = unquote(path.name.removeprefix(_CLUSTER))
-                self._clusters.setdefault(cluster_id, {})[table] = path
-        if not self._clusters and not _table_directories(directory):
+        self._commits = self._finished_commits()
+        self._clusters: dict[str, dict[str, str]] = {}
+        found = set(self._files.directories_in(""))
+        # Of Delta tables that the pipeline wrote, the files are those of its Parquet tables.
+        is_ours = COMMITS in found
+        for table in found.intersection(ROW_TYPES):
+            for name in self._cluster_directories(table, is_ours=is_ours):
+                cluster_id = unquote(name.removeprefix(_CLUSTER))
+                self._clusters.setdefault(cluster_id, {})[table] = f"{table}/{name}"
+        # A foreign directory may have a name of ours, such as topics or errors.
+        if not self._clusters and not is_ours:
             raise TablesError(
-                f"{directory}: has none of the tables of kvorum pipeline ({_some(_ROW_TYPES)})"
+                f"{directory}: has none of the tables of kvorum pipeline ({_some(ROW_TYPES)})"
             )
 
     @property
@@ -97,7 +118,41 @@ class TablesDirectory:
         if found is None:
             known = _some(self.cluster_ids) or "none"
             raise TablesError(f"cluster {cluster_id!r} is in no table; the clusters are: {known}")
-        return ClusterTables(cluster_id, found)
+        return ClusterTables(cluster_id, self._files, found)
+
+    def demand_unchanged(self) -> None:
+        """Raise `TablesError` where a run has changed the tables since they were found."""
+        if self._finished_commits() != self._commits:
+            raise TablesError(
+                f"{self._files.full_name('')}: a run of kvorum pipeline changed the tables while "
+                "they were read: try again"
+            )
+
+    def _finished_commits(self) -> frozenset[str]:
+        """Return the runs that are committed; raises `TablesError` where one is not completed."""
+        self._files.forget_listings()
+        names = self._files.files_in(COMMITS)
+        committed = _stems(names, JOURNAL_SUFFIX)
+        for run in sorted(committed - _stems(names, DONE_SUFFIX)):
+            raise TablesError(
+                f"{self._files.full_name('')}: run {run} is committed, but its files are not all "
+                "in their places: wait for it, or complete it with kvorum pipeline"
+            )
+        return committed
+
+    def _cluster_directories(self, table: str, *, is_ours: bool) -> list[str]:
+        found = self._files.directories_in(table)
+        for trace, other in ((LOG, "Delta"), ("metadata", "Iceberg")):
+            if trace in found and not is_ours:
+                raise TablesError(
+                    f"{self._files.full_name(table)}: is a table of {other}; the report reads "
+                    "Parquet tables"
+                )
+        return [name for name in found if name.startswith(_CLUSTER)]
+
+
+def _stems(names: Iterable[str], suffix: str) -> frozenset[str]:
+    return frozenset(name.removesuffix(suffix) for name in names if name.endswith(suffix))
 
 
 def _as_read(field: Any) -> Any:
@@ -108,23 +163,10 @@ def _as_read(field: Any) -> Any:
 
 
 def _format(table: str) -> Any:
-    columns = [name for name in arrow_schema(_ROW_TYPES[table]).names if name in _REPEATED]
+    columns = [name for name in arrow_schema(ROW_TYPES[table]).names if name in _REPEATED]
     return _dataset.ParquetFileFormat(
         read_options=_dataset.ParquetReadOptions(dictionary_columns=columns)
     )
-
-
-def _cluster_directories(table: Path) -> list[Path]:
-    if not table.is_dir():
-        return []
-    for trace, other in (("_delta_log", "Delta"), ("metadata", "Iceberg")):
-        if (table / trace).is_dir():
-            raise TablesError(f"{table}: is a table of {other}; the report reads Parquet tables")
-    return [path for path in table.iterdir() if path.name.startswith(_CLUSTER) and path.is_dir()]
-
-
-def _table_directories(directory: Path) -> list[Path]:
-    return [directory / name for name in _ROW_TYPES if (directory / name).is_dir()]
 
 
 def _some(names: Iterable[str], count_max: int = 5) -> str:

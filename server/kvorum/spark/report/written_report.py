@@ -12,11 +12,9 @@ from kvorum.spark.errors import SparkSliceError
 from kvorum.spark.report.cluster_page import cluster_page
 from kvorum.spark.report.cluster_report import ClusterReport, cluster_report
 from kvorum.spark.report.index_page import IndexLine, index_line, index_page
-from kvorum.spark.report.tables_directory import (
-    NothingCoveredError,
-    TablesDirectory,
-    TablesError,
-)
+from kvorum.spark.report.log_files import log_file_facts
+from kvorum.spark.report.table_files import TablesError
+from kvorum.spark.report.tables_directory import NothingCoveredError, TablesDirectory
 
 INDEX: Final = "index.html"
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -38,9 +36,9 @@ def write_report(
 
     An `output` that ends with .html is the page of one cluster; every other one is a directory,
     which is made if it is not there. Clusters are read one after the other. Raises `TablesError`
-    where tables cannot be read, for one page of several clusters, and for one page of a cluster of
-    which the tables cover nothing of the time that is asked for; `OutputError` where a page
-    cannot be written.
+    where tables cannot be read or have changed meanwhile, for one page of several clusters, and for
+    one page of a cluster of which the tables cover nothing of the time that is asked for;
+    `OutputError` where a page cannot be written.
     """
     wanted = tables.cluster_ids if cluster_id is None else [cluster_id]
     if output.suffix == ".html":
@@ -50,16 +48,20 @@ def write_report(
                 "them, or a directory"
             )
         report = cluster_report(tables.cluster(wanted[0]), since_ms=since_ms, until_ms=until_ms)
+        tables.demand_unchanged()
         yield _written(output, cluster_page(report))
         return
     lines: list[IndexLine] = []
     for each in wanted:
+        of_cluster = tables.cluster(each)
         try:
-            report = cluster_report(tables.cluster(each), since_ms=since_ms, until_ms=until_ms)
+            report = cluster_report(of_cluster, since_ms=since_ms, until_ms=until_ms)
         except NothingCoveredError as error:
             # Other clusters may have more to show.
             reason = str(error)
-            report = ClusterReport(each, None, f"{reason[0].upper()}{reason[1:]}.")
+            text = f"{reason[0].upper()}{reason[1:]}."
+            report = ClusterReport(each, log_file_facts(of_cluster), None, text)
+        tables.demand_unchanged()
         name = page_name(each)
         yield _written(output / name, cluster_page(report, index=INDEX))
         lines.append(index_line(report, name))

@@ -38,6 +38,7 @@ class Connection:
     def __init__(self, address: Address, *, timeout_s: float) -> None:
         self.address = address
         self._correlation_id = 0
+        self._has_answered = False
         try:
             self._socket = socket.create_connection(address, timeout=timeout_s)
         except OSError as error:
@@ -66,7 +67,9 @@ class Connection:
         if version < max(low, lowest_version, API_SPECS[key].min_version):
             self.close()
             raise ConnectionFailedError(f"{key.name} is not served in a version known here")
-        return self._exchange(request, kind, version)
+        answer = self._exchange(request, kind, version)
+        self._has_answered = True
+        return answer
 
     def _api_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(CLIENT, "1")
@@ -106,9 +109,18 @@ class Connection:
         while position < size:
             count = self._socket.recv_into(view[position:])
             if not count:
-                raise ConnectionFailedError("the controller closed the connection")
+                raise ConnectionFailedError(self._closed())
             position += count
         return bytes(received)
+
+    def _closed(self) -> str:
+        if self._has_answered:
+            return "the controller closed the connection"
+        # Kafka closes so where a listener wants TLS; where it wants SASL, behind ApiVersions.
+        return (
+            "the controller closed the connection without an answer, as listeners do that are not "
+            "PLAINTEXT"
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -72,17 +72,22 @@ def fetch(
 
     def ask(connection: Connection, leader_epoch: int) -> Fetched:
         request = _request(client.cluster_id, place, leader_epoch, size_bytes, wait_ms)
-        answer = connection.ask(request, FetchResponse, lowest_version=FETCH_VERSION_MIN)
-        endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
-        check_error(client, "Fetch", answer.error_code)
-        data = _only([partition for topic in answer.responses for partition in topic.partitions])
-        leader = data.current_leader
-        hint = LeaderHint(leader.leader_id, leader.leader_epoch, endpoints.get(leader.leader_id))
-        client.note(hint)
-        check_error(client, "Fetch", data.error_code)
-        return _fetched(data, place, reach)
+        return _answer(client, connection, request, place, reach)
 
     return client.ask_leader(ask, lowest_epoch=place.epoch)
+
+
+def latest_snapshot(
+    client: QuorumClient, connection: Connection, leader_epoch: int
+) -> OffsetAndEpoch | None:
+    """Return the snapshot that the leader hands to a follower that begins, None for none.
+
+    Raises `UnusableAnswerError` and `ConnectionFailedError`; what the answer says of the leader
+    is noted.
+    """
+    beginning = OffsetAndEpoch(0, 0)
+    request = _request(client.cluster_id, beginning, leader_epoch, PEEK_BYTES, 0)
+    return _answer(client, connection, request, beginning, 0).snapshot
 
 
 def check_error(client: QuorumClient, request: str, code: int) -> None:
@@ -118,6 +123,23 @@ def _request(
     return FetchRequest(
         cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=size_bytes, topics=[topic]
     )
+
+
+def _answer(
+    client: QuorumClient,
+    connection: Connection,
+    request: FetchRequest,
+    place: OffsetAndEpoch,
+    reach: int,
+) -> Fetched:
+    answer = connection.ask(request, FetchResponse, lowest_version=FETCH_VERSION_MIN)
+    endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
+    check_error(client, "Fetch", answer.error_code)
+    data = _only([partition for topic in answer.responses for partition in topic.partitions])
+    leader = data.current_leader
+    client.note(LeaderHint(leader.leader_id, leader.leader_epoch, endpoints.get(leader.leader_id)))
+    check_error(client, "Fetch", data.error_code)
+    return _fetched(data, place, reach)
 
 
 def _only(found: list[Result]) -> Result:

@@ -6,8 +6,7 @@ Damage does not end the reading, and is not judged here: the reader of the range
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kvorum.spark.files.batch_places import (
@@ -17,8 +16,7 @@ from kvorum.spark.files.batch_places import (
     is_sound,
     next_sound_batch,
 )
-from kvorum.spark.files.file_systems import files_at
-from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
+from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow, opened_window
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.streaming.directory_offset import NO_BATCH, LogPlace, segment_start
 from kvorum.storage.batch_header import BatchHeader
@@ -47,7 +45,7 @@ class LogTail:
             return False
         if place.last_position == NO_BATCH:
             return True
-        with self._opened(file, LOOK_BYTES) as window:
+        with opened_window(file, self._options, block_bytes=LOOK_BYTES) as window:
             header = header_at(window, place.last_position)
         return (
             header is not None
@@ -80,19 +78,11 @@ class LogTail:
             place = self._walked(self._segments[base], place, limit, is_last=is_last)
         return place
 
-    @contextmanager
-    def _opened(self, file: LogFile, block_bytes: int = BLOCK_BYTES) -> Generator[FileWindow]:
-        opened = files_at(file.path, self._options).open(file.path)
-        try:
-            yield FileWindow(opened, end=file.size, block_bytes=block_bytes)
-        finally:
-            opened.close()
-
     def _walked(
         self, file: LogFile, place: LogPlace, limit: int | None, *, is_last: bool
     ) -> LogPlace:
         """Return how far a segment can be read: up to offset `limit`, or to its end."""
-        with self._opened(file) as window:
+        with opened_window(file, self._options) as window:
             while place.position < window.end and (limit is None or place.offset < limit):
                 header = _whole_batch(window, place.position)
                 if header is None:

@@ -9,7 +9,13 @@ from typing import Final, NamedTuple
 from kvorum.spark.errors import OptionError
 from kvorum.spark.files.find import METADATA_SEARCH
 from kvorum.spark.files.modes import Mode, parse_mode
-from kvorum.spark.source_options import FILE_OPTIONS, FileOptions, file_options, given_options
+from kvorum.spark.source_options import (
+    FILE_OPTIONS,
+    FileOptions,
+    file_options,
+    given_options,
+    number_option,
+)
 from kvorum.spark.streaming.addresses import Address, parse_addresses
 
 RETRY_TIMEOUT_MS: Final = 60_000
@@ -55,7 +61,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     given = given_options(options, (*FILE_OPTIONS, *_BOTH, *STREAM_OPTIONS))
     return StreamOptions(
         _starting(given.get("startingoffsets", Starting.EARLIEST.value)),
-        _number(given, "maxOffsetsPerTrigger", lowest=1),
+        number_option(given, "maxOffsetsPerTrigger", lowest=1),
         parse_mode(given.get("mode", Mode.FAILFAST.value)),
     )
 
@@ -66,7 +72,7 @@ def quorum_options(options: Mapping[str, str]) -> QuorumOptions:
     for name in ("path", "paths", "maxPartitionBytes", "node.id"):
         if name.lower() in given:
             raise OptionError(f"options 'controllers' and {name!r} do not go together")
-    timeout_ms = _number(given, "retryTimeoutMs", lowest=0)
+    timeout_ms = number_option(given, "retryTimeoutMs", lowest=0)
     return QuorumOptions(
         parse_addresses(given.get("controllers", "")),
         (RETRY_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000,
@@ -91,16 +97,3 @@ def _starting(text: str) -> Starting | int:
         raise OptionError(
             f"option 'startingOffsets' is {text!r}: it is earliest, latest, or an offset"
         ) from None
-
-
-def _number(given: Mapping[str, str], name: str, *, lowest: int) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise OptionError(f"option {name!r} is {text!r}: it is a number") from None
-    if number < lowest:
-        raise OptionError(f"option {name!r} is {number}: it is {lowest} at least")
-    return number

@@ -116,13 +116,15 @@ class QuorumClient:
         that is no use, and `ConnectionFailedError`; it is called again then. Raises `QuorumError`
         where no leader gave an answer of use within the time limit.
         """
+        # What a controller that lags says of a leader of before is then passed over.
+        self.leader_epoch = max(self.leader_epoch, lowest_epoch)
         deadline = self._clock() + self._retry_timeout_s
         failures = 0
         while True:
             address = self._next_address()
             try:
                 connection = self._connected(address)
-                answer = ask(connection, max(self.leader_epoch, lowest_epoch))
+                answer = ask(connection, self.leader_epoch)
             except (ConnectionFailedError, UnusableAnswerError) as error:
                 _LOG.info("%s: %s", address, error)
                 self._drop(address)
@@ -159,6 +161,11 @@ class QuorumClient:
         def ask(connection: Connection, _: int) -> str:
             request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
             answer = connection.ask(request, DescribeClusterResponse, lowest_version=1)
+            if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise QuorumError(
+                    "DescribeCluster: CLUSTER_AUTHORIZATION_FAILED: give option 'cluster.id', or "
+                    "have the controllers' authorizer allow Alter on the cluster to this client"
+                )
             if answer.error_code != ErrorCode.NONE or not answer.cluster_id:
                 raise UnusableAnswerError(error_text("DescribeCluster", answer.error_code))
             return answer.cluster_id
@@ -178,6 +185,8 @@ class QuorumClient:
             _LOG.info("%s: %s", connection.address, error)
             self.close()
             return
+        if answer.error_code != ErrorCode.NONE:
+            _LOG.info("%s: %s", connection.address, error_text("DescribeQuorum", answer.error_code))
         # The first listener is the one that the controllers themselves use.
         listeners = [node.listeners[0] for node in answer.nodes if node.listeners]
         self.learn(Address(listener.host, listener.port) for listener in listeners)
@@ -206,8 +215,8 @@ class QuorumClient:
         asked = ", ".join(str(each) for each in self._addresses)
         return QuorumError(
             f"no leader of the quorum gave an answer of use within {self._retry_timeout_s:g} s "
-            f"(asked were {asked}; last {address}: {error}): check option 'controllers', or raise "
-            "option 'retryTimeoutMs'"
+            f"(asked were {asked}; last {address}: {error}): check that option 'controllers' names "
+            "controllers that there are today, or raise option 'retryTimeoutMs'"
         )
 
 

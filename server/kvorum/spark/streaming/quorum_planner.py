@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from typing import Final
-
 from kvorum.spark.errors import OptionError
 from kvorum.spark.streaming.leader_log import LONG_POLL_MS, PEEK_BYTES, fetch
 from kvorum.spark.streaming.options import Starting
 from kvorum.spark.streaming.quorum_client import QuorumClient
 from kvorum.spark.streaming.quorum_offset import BEGINNING, QuorumOffset
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
-
-VOTERS_AGE_S: Final = 10.0
-"""How often the voters' addresses are asked for, in case those of the options all go."""
 
 
 class QuorumPlanner:
@@ -25,7 +19,7 @@ class QuorumPlanner:
     def __init__(self, client: QuorumClient, *, offsets_max: int | None) -> None:
         self._client = client
         self._offsets_max = offsets_max
-        self._voters_time: float | None = None
+        self._has_asked = False
 
     def first(self, starting: Starting | int) -> QuorumOffset:
         """Return where a stream without a checkpoint begins.
@@ -56,7 +50,7 @@ class QuorumPlanner:
         The leader is given a moment to get something new.
         """
         seen = fetch(self._client, begin.end, size_bytes=PEEK_BYTES, wait_ms=LONG_POLL_MS)
-        self._learn_voters()
+        self._learn_voters(is_news=seen.high_watermark > begin.end.offset)
         start = begin.end if seen.snapshot is None else seen.snapshot
         end_offset = seen.high_watermark
         if self._offsets_max is not None:
@@ -100,8 +94,11 @@ class QuorumPlanner:
             return OffsetAndEpoch(offset, 0)
         return OffsetAndEpoch(offset, seen.batches[0].partition_leader_epoch)
 
-    def _learn_voters(self) -> None:
-        now = time.monotonic()
-        if self._voters_time is None or now - self._voters_time >= VOTERS_AGE_S:
-            self._voters_time = now
+    def _learn_voters(self, *, is_news: bool) -> None:
+        """Learn the voters' addresses, in case those of the options all go.
+
+        A change of the voters or of the leader is a record, so without news they are the same.
+        """
+        if is_news or not self._has_asked:
             self._client.learn_voters()
+            self._has_asked = True

@@ -8,8 +8,13 @@ from typing import Final, NamedTuple
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.spark.streaming.addresses import Address
 from kvorum.spark.streaming.connection import Connection
-from kvorum.spark.streaming.leader_log import check_error
-from kvorum.spark.streaming.quorum_client import LeaderHint, QuorumClient, UnusableAnswerError
+from kvorum.spark.streaming.leader_log import check_error, latest_snapshot
+from kvorum.spark.streaming.quorum_client import (
+    LeaderHint,
+    QuorumClient,
+    UnusableAnswerError,
+    error_text,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -22,49 +27,56 @@ from kvorum.wire.messages.fetch_snapshot import (
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
-_OTHER_COPY: Final = -2
-"""The leader epoch of a chunk that no chunk before it fits."""
 
 
 class _Chunk(NamedTuple):
-    """Bytes of a snapshot of `size` bytes, and who they are from."""
+    """Bytes of a snapshot of `size` bytes, from byte `position` on, and whose they are."""
 
+    position: int
     data: bytes
     size: int
     leader_epoch: int
+
+    @property
+    def end(self) -> int:
+        return self.position + len(self.data)
 
 
 def copy_snapshot(client: QuorumClient, snapshot: OffsetAndEpoch, file: Path) -> bool:
     """Write the leader's snapshot into `file`; return False where the leader has no such snapshot.
 
-    Replicas write their snapshots each for itself, so bytes of two of them do not fit together:
-    where the leader changes, the copy begins again. Raises `QuorumError`.
+    Raises `QuorumError`.
     """
     with file.open("wb") as copy:
-        position, leader_epoch = 0, -1
-        while True:
-            chunk = _fetch_chunk(client, snapshot, position)
+        chunk: _Chunk | None = None
+        while chunk is None or chunk.end < chunk.size:
+            chunk = _fetch_chunk(client, snapshot, chunk)
             if chunk is None:
                 return False
-            if position and chunk.leader_epoch != leader_epoch:
-                # That of a new leader; a shorter one may not have the position at all.
-                copy.seek(0)
-                copy.truncate()
-                position = 0
-                continue
-            leader_epoch = chunk.leader_epoch
+            copy.seek(chunk.position)
+            copy.truncate()
             copy.write(chunk.data)
-            position += len(chunk.data)
-            if position >= chunk.size:
-                return True
+        return True
 
 
-def _fetch_chunk(client: QuorumClient, snapshot: OffsetAndEpoch, position: int) -> _Chunk | None:
-    """Return the bytes from `position` on; None where the leader has no such snapshot."""
+def _fetch_chunk(
+    client: QuorumClient, snapshot: OffsetAndEpoch, before: _Chunk | None
+) -> _Chunk | None:
+    """Return the bytes behind those of `before`; None where the leader has no such snapshot.
+
+    Replicas write their snapshots each for itself, so bytes of two of them do not fit together:
+    the bytes of a new leader are the first ones again.
+    """
 
     def ask(connection: Connection, leader_epoch: int) -> _Chunk | None:
+        position = 0
+        if before is not None and before.leader_epoch == leader_epoch:
+            position = before.end
         request = _request(client.cluster_id, snapshot, position, leader_epoch)
         answer = connection.ask(request, FetchSnapshotResponse)
+        if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            _check_refusal(client, connection, snapshot, leader_epoch)
+            return None
         endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
         check_error(client, "FetchSnapshot", answer.error_code)
         partitions = [partition for topic in answer.topics for partition in topic.partitions]
@@ -77,12 +89,23 @@ def _fetch_chunk(client: QuorumClient, snapshot: OffsetAndEpoch, position: int) 
             client.note(LeaderHint(leader.leader_id, leader.leader_epoch, endpoint))
         if data.error_code == ErrorCode.SNAPSHOT_NOT_FOUND:
             return None
-        if data.error_code == ErrorCode.POSITION_OUT_OF_RANGE and position:
-            return _Chunk(b"", 0, _OTHER_COPY)
         check_error(client, "FetchSnapshot", data.error_code)
         return _chunk(data, snapshot, position, leader_epoch)
 
     return client.ask_leader(ask, lowest_epoch=snapshot.epoch)
+
+
+def _check_refusal(
+    client: QuorumClient, connection: Connection, snapshot: OffsetAndEpoch, leader_epoch: int
+) -> None:
+    """Raise `UnusableAnswerError` unless a later snapshot has taken the place of this one.
+
+    Kafka's controllers, those of 4.3.1 too, cannot write a refusal of FetchSnapshot: each becomes
+    UNKNOWN_SERVER_ERROR, without the leader. An answer to Fetch names the leader and the latest
+    snapshot: all but that one may be gone.
+    """
+    if latest_snapshot(client, connection, leader_epoch) == snapshot:
+        raise UnusableAnswerError(error_text("FetchSnapshot", ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _request(
@@ -110,4 +133,4 @@ def _chunk(
     piece = bytes(data.unaligned_records or b"")
     if not piece:
         raise UnusableAnswerError("an answer without bytes of the snapshot")
-    return _Chunk(piece, data.size, leader_epoch)
+    return _Chunk(position, piece, data.size, leader_epoch)

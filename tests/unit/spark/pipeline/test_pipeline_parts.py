@@ -15,6 +15,7 @@ import pytest
 
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.errors import DamagedOutputError, OutputInUseError
+from kvorum.spark.pipeline.job import failure_line
 from kvorum.spark.pipeline.journal import Journal, commit, recover
 from kvorum.spark.pipeline.layout import cluster_directory, day_directory, day_of
 from kvorum.spark.pipeline.lock import locked
@@ -105,3 +106,41 @@ def test_a_terminal_has_one_line_that_is_written_anew() -> None:
     assert lines[1].startswith("1 of 3 clusters done, 1,234 records, ")
     assert lines[2].startswith("2 of 3 clusters done, 5,678 records, ")
     assert stream.getvalue().endswith("\r")
+
+
+def test_a_file_ends_with_the_line_that_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("kvorum.spark.pipeline.progress.time.monotonic", lambda: now)
+    stream = io.StringIO()
+    console = Console(stream, is_terminal=False)
+    now = 11.0
+    console.show("clusters", done=1, total=3, records=1234)
+    now = 12.0
+    console.show("clusters", done=2, total=3, records=2345)
+    console.show("clusters", done=3, total=3, records=5678)
+    first, last = stream.getvalue().splitlines()
+    assert first.startswith("1 of 3 clusters done, ")
+    assert last.startswith("3 of 3 clusters done, ")
+
+
+def test_a_quick_run_leaves_no_progress_in_a_file() -> None:
+    stream = io.StringIO()
+    Console(stream, is_terminal=False).show("clusters", done=3, total=3, records=5678)
+    assert not stream.getvalue()
+
+
+def test_what_failed_in_an_executor_is_one_line() -> None:
+    text = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times
+  File "worker.py", line 64, in read_command
+    return self.loads(obj)
+ModuleNotFoundError: No module named 'pyarrow'
+
+\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:600)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+"""
+    assert failure_line(text) == "ModuleNotFoundError: No module named 'pyarrow'"
+    assert failure_line("An error occurred.\n: java.lang.IllegalStateException: it stopped\n") == (
+        "java.lang.IllegalStateException: it stopped"
+    )
+    assert failure_line("nothing known") == "nothing known"

@@ -30,6 +30,11 @@ from kvorum.wire.messages.leader_change_message import (
 )
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_controller_record import (
+    RegisterControllerRecord,
+    RegisterControllerRecordControllerEndpoint,
+    RegisterControllerRecordControllerFeature,
+)
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -81,6 +86,28 @@ class MadeUpCluster:
         voters = [LeaderChangeMessageVoter(voter_id=one) for one in CONTROLLERS]
         granting = [voter for voter in voters if voter.voter_id != CONTROLLERS[-1]]
         self.write(LeaderChangeMessage(leader_id=leader, voters=voters, granting_voters=granting))
+
+    def register_controller(self, controller: int, incarnation: int, port: int = 9093) -> None:
+        """Register an incarnation of a controller, with the only listener on `port`."""
+        self.write(
+            RegisterControllerRecord(
+                controller_id=controller,
+                # Ids of other things stay the same with controllers and without.
+                incarnation_id=bytes([controller, incarnation]) * 8,
+                end_points=[
+                    RegisterControllerRecordControllerEndpoint(
+                        name="CONTROLLER", host=f"controller-{controller}", port=port
+                    )
+                ],
+                features=[
+                    RegisterControllerRecordControllerFeature(
+                        name=METADATA_VERSION_FEATURE,
+                        min_supported_version=7,
+                        max_supported_version=int(LEVEL),
+                    )
+                ],
+            )
+        )
 
     # Brokers
 
@@ -235,6 +262,8 @@ def healthy_cluster() -> MadeUpCluster:
 def troubled_cluster() -> MadeUpCluster:
     """Return a cluster with a bad week: restarts, lost brokers, and partitions without a leader."""
     cluster = MadeUpCluster(6, seed=4)
+    for controller in CONTROLLERS:
+        cluster.register_controller(controller, 1)
     cluster.configure("", "min.insync.replicas", "2", ResourceType.BROKER)
     cluster.later(MINUTE_MS)
     for number, name in enumerate(_TOPICS):
@@ -275,6 +304,7 @@ def _quiet_day(cluster: MadeUpCluster, day: int) -> None:
     if day == 4:
         cluster.delete_topic("reports")
         cluster.elect(CONTROLLERS[1])
+        cluster.register_controller(CONTROLLERS[2], 2)
 
 
 def _two_lost_brokers(cluster: MadeUpCluster) -> None:

@@ -13,14 +13,15 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet
 
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, LogRecord, MetadataHistory
+from kvorum.spark.history import HISTORY_TABLES, LogRecord, MetadataHistory
 from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.spark.pipeline.tables import ROW_TYPES
 from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory
 
 # The stubs of pyarrow do not know the types of columns.
 parquet: Any = pyarrow.parquet
 
-TYPES: Mapping[str, Any] = {**HISTORY_TABLES, **STATE_TABLES}
+TYPES: Mapping[str, Any] = ROW_TYPES
 NAMES = {row_type: name for name, row_type in TYPES.items()}
 CLUSTER = "c1"
 

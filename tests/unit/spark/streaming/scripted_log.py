@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.unit.spark.small_logs import START_MS, random_batch
+from tests.unit.spark.small_logs import START_MS, control, random_batch
 from tests.unit.spark.streaming.fake_controllers import fetched, led_by
 
+from kvorum.spark.streaming.addresses import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseListener,
+    DescribeQuorumResponseNode,
+)
 from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchResponsePartitionData,
@@ -23,11 +29,15 @@ from kvorum.wire.messages.fetch_snapshot import (
     FetchSnapshotResponseSnapshotId,
     FetchSnapshotResponseTopicSnapshot,
 )
+from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
+from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records import ControlRecordType, RecordBatch, read_batches
 
 CLUSTER = "cluster-a"
+_HEADER = ControlRecordType.SNAPSHOT_HEADER
+_FOOTER = ControlRecordType.SNAPSHOT_FOOTER
 
 
 @dataclass
@@ -41,6 +51,9 @@ class ScriptedLog:
     snapshot: OffsetAndEpoch | None = None
     snapshot_bytes: bytes = b""
     chunk_bytes: int = 1000
+    is_writing_refusals: bool = True
+    """Whether a refused FetchSnapshot has its error; Kafka 4.3.1 cannot write it."""
+    voters: list[Address] = field(default_factory=list[Address])
 
     def append(self, random: Random, *, count: int, epoch: int | None = None) -> None:
         """Append batches, all of them committed."""
@@ -53,11 +66,28 @@ class ScriptedLog:
     def end(self) -> int:
         return self.batches[-1].next_offset if self.batches else self.start
 
+    def place(self, index: int) -> OffsetAndEpoch:
+        """Return the place before a batch."""
+        epoch = self.batches[index - 1].partition_leader_epoch if index else 0
+        return OffsetAndEpoch(self.batches[index].base_offset, epoch)
+
+    def delete_before(self, index: int) -> OffsetAndEpoch:
+        """Let a snapshot take the place of the batches before one; return its id."""
+        snapshot = self.snapshot = self.place(index)
+        self.start = snapshot.offset
+        del self.batches[:index]
+        header = control(_HEADER, SnapshotHeaderRecord(), offset=0, epoch=2)
+        body = random_batch(Random(7), offset=1, epoch=2, time=START_MS)
+        end = next(read_batches(body)).next_offset
+        footer = control(_FOOTER, SnapshotFooterRecord(), offset=end, epoch=2)
+        self.snapshot_bytes = header + body + footer
+        return snapshot
+
     def __call__(self, request: Message) -> Message | None:
         if isinstance(request, DescribeClusterRequest):
             return DescribeClusterResponse(cluster_id=CLUSTER)
         if isinstance(request, DescribeQuorumRequest):
-            return DescribeQuorumResponse()
+            return DescribeQuorumResponse(nodes=[*map(_node, self.voters)])
         if isinstance(request, FetchSnapshotRequest):
             return self._snapshot(request)
         assert isinstance(request, FetchRequest)
@@ -107,5 +137,13 @@ class ScriptedLog:
             data.size = len(self.snapshot_bytes)
             end = asked.position + self.chunk_bytes
             data.unaligned_records = self.snapshot_bytes[asked.position : end]
+        if data.error_code != ErrorCode.NONE and not self.is_writing_refusals:
+            return FetchSnapshotResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         topic = FetchSnapshotResponseTopicSnapshot("__cluster_metadata", [data])
         return FetchSnapshotResponse(topics=[topic])
+
+
+def _node(address: Address) -> DescribeQuorumResponseNode:
+    return DescribeQuorumResponseNode(
+        listeners=[DescribeQuorumResponseListener("CONTROLLER", *address)]
+    )

@@ -18,10 +18,12 @@ from tests.unit.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
 from kvorum.spark.errors import QuorumError
 from kvorum.spark.streaming.addresses import Address
+from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
 from kvorum.spark.streaming.leader_log import fetch
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
 from kvorum.spark.streaming.quorum_offset import BEGINNING
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
@@ -30,6 +32,7 @@ from kvorum.wire.messages.fetch import (
 )
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
+from kvorum.wire.records import read_batches
 
 LIMIT_S = 30.0
 
@@ -159,6 +162,25 @@ def test_a_leader_of_before_is_not_believed() -> None:
         assert offsets(client, place) == [new.batches[-1].base_offset]
 
 
+@pytest.mark.parametrize("is_by_place", [False, True], ids=["as the client knows", "by the place"])
+def test_the_endpoint_of_a_leader_of_before_is_passed_over(is_by_place: bool) -> None:
+    log = log_of()
+    with FakeController(ScriptedLog(log.epoch - 1)) as zombie:
+        stale = refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, 1, log.epoch - 1, zombie.address)
+        with (
+            FakeController(lambda _: stale) as follower,
+            FakeController(log) as leader,
+            client_of(
+                follower.address, leader.address, epoch=0 if is_by_place else log.epoch
+            ) as client,
+        ):
+            place = OffsetAndEpoch(log.batches[-1].base_offset, log.epoch)
+            assert offsets(client, place) == [place.offset]
+            assert (len(follower.requests), zombie.requests) == (1, [])
+            assert (client.leader, client.leader_epoch) == (leader.address, log.epoch)
+            assert zombie.address not in client.plan.addresses
+
+
 def test_uncommitted_batches_are_left_out() -> None:
     log = log_of()
     log.high_watermark = log.batches[-1].base_offset
@@ -175,6 +197,22 @@ def test_an_answer_that_does_not_reach_far_enough_is_not_used() -> None:
         client_of(other.address, leader.address, epoch=log.epoch) as client,
     ):
         assert len(offsets(client, reach=log.end)) == len(log.batches)
+
+
+CRC_POSITION = 17
+
+
+def change_a_checksum(index: int) -> Callable[[ScriptedLog], Answers]:
+    """Return a defect: one batch has another checksum, and every other byte is right."""
+
+    def defect(log: ScriptedLog) -> Answers:
+        batches = list(log.batches)
+        data = bytearray(batches[index].data)
+        data[CRC_POSITION] ^= 1
+        (batches[index],) = read_batches(bytes(data))
+        return ScriptedLog(log.epoch, batches, log.high_watermark)
+
+    return defect
 
 
 def flip_a_bit(log: ScriptedLog) -> Answers:
@@ -211,6 +249,9 @@ def not_committed_yet(log: ScriptedLog) -> Answers:
     ("defect", "said"),
     [
         (flip_a_bit, "checksum"),
+        (change_a_checksum(0), "checksum"),
+        (change_a_checksum(2), "checksum"),
+        (change_a_checksum(-1), "checksum"),
         (leave_out_the_second, "belongs"),
         (diverge, "its epoch 1 ends at 1"),
         (not_committed_yet, "the high watermark is -1 yet"),
@@ -238,6 +279,14 @@ def test_another_cluster_is_an_error_at_once() -> None:
         assert len(other.requests) == 1
 
 
+def test_the_cluster_id_that_may_not_be_asked_for_is_an_error_at_once() -> None:
+    answer = DescribeClusterResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with FakeController(lambda _: answer) as other, client_of(other.address) as client:
+        with pytest.raises(QuorumError, match=r"give option 'cluster\.id'"):
+            client.find_cluster_id()
+        assert len(other.requests) == 1
+
+
 def test_no_controller_at_all_is_an_error_that_names_those_asked() -> None:
     with ExitStack() as stack:
         gone = stack.enter_context(FakeController(log_of()))
@@ -245,6 +294,24 @@ def test_no_controller_at_all_is_an_error_that_names_those_asked() -> None:
     said = f"asked were {address}; .*refused"
     with client_of(address) as client, pytest.raises(QuorumError, match=said):
         offsets(client)
+
+
+def no_answer(_: Message) -> None:
+    """Have the connection closed."""
+
+
+def test_a_connection_closed_without_an_answer_is_told_from_one_closed_later() -> None:
+    log = log_of()
+    said = "closed the connection without an answer, as listeners do that are not PLAINTEXT"
+    with FakeController(no_answer) as closing, client_of(closing.address) as client:
+        with pytest.raises(QuorumError, match=said):
+            offsets(client)
+        connection = Connection(closing.address, timeout_s=LIMIT_S)
+        closing.answers = log
+        connection.ask(DescribeClusterRequest(), DescribeClusterResponse)
+        closing.answers = no_answer
+        with pytest.raises(ConnectionFailedError, match=r"closed the connection$"):
+            connection.ask(DescribeClusterRequest(), DescribeClusterResponse)
 
 
 def test_a_controller_that_is_too_old_is_named() -> None:

@@ -7,24 +7,22 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.spark.small_logs import START_MS, control, random_batch
 from tests.unit.spark.streaming.fake_controllers import FakeController
 from tests.unit.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.files.damage import Damage
+from kvorum.spark.streaming.addresses import Address
 from kvorum.spark.streaming.log_range import read_log
 from kvorum.spark.streaming.options import Starting
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
 from kvorum.spark.streaming.quorum_offset import BEGINNING, QuorumOffset
 from kvorum.spark.streaming.quorum_planner import QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
-from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
-from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
-from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import ControlRecordType
 
 
 @pytest.fixture
@@ -51,26 +49,8 @@ def client(leader: FakeController) -> Iterator[QuorumClient]:
     found.close()
 
 
-def place(log: ScriptedLog, index: int) -> OffsetAndEpoch:
-    """Return the place before a batch."""
-    epoch = log.batches[index - 1].partition_leader_epoch if index else 0
-    return OffsetAndEpoch(log.batches[index].base_offset, epoch)
-
-
 def end_of(log: ScriptedLog) -> OffsetAndEpoch:
     return OffsetAndEpoch(log.end, log.batches[-1].partition_leader_epoch)
-
-
-def with_snapshot(log: ScriptedLog, index: int) -> OffsetAndEpoch:
-    """Let a snapshot take the place of the batches before one."""
-    snapshot = log.snapshot = place(log, index)
-    log.start = snapshot.offset
-    del log.batches[:index]
-    header = control(ControlRecordType.SNAPSHOT_HEADER, SnapshotHeaderRecord(), offset=0, epoch=2)
-    body = random_batch(Random(7), offset=1, epoch=2, time=START_MS)
-    footer = control(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), offset=9, epoch=2)
-    log.snapshot_bytes = header + body + footer
-    return snapshot
 
 
 def test_a_stream_begins_where_it_is_told_to(client: QuorumClient, log: ScriptedLog) -> None:
@@ -81,7 +61,7 @@ def test_a_stream_begins_where_it_is_told_to(client: QuorumClient, log: Scripted
     for index, batch in enumerate(log.batches):
         # Any offset of a batch means the batch.
         for offset in {batch.base_offset, batch.last_offset}:
-            assert planner.first(offset).end == place(log, index)
+            assert planner.first(offset).end == log.place(index)
     with pytest.raises(OptionError, match=f"committed up to {log.end} only"):
         planner.first(log.end + 1)
 
@@ -89,7 +69,7 @@ def test_a_stream_begins_where_it_is_told_to(client: QuorumClient, log: Scripted
 def test_the_latest_place_is_known_right_behind_a_snapshot(
     client: QuorumClient, log: ScriptedLog
 ) -> None:
-    snapshot = with_snapshot(log, 7)
+    snapshot = log.delete_before(7)
     log.batches.clear()
     log.high_watermark = snapshot.offset
     planner = QuorumPlanner(client, offsets_max=None)
@@ -104,7 +84,7 @@ def test_an_end_has_the_epoch_of_the_record_before(client: QuorumClient, log: Sc
     assert planner.next_end(end) == end
     assert QuorumOffset.from_checkpoint(end.to_checkpoint()) == end
     log.high_watermark = log.batches[3].next_offset
-    assert planner.next_end(begin).end == place(log, 4)
+    assert planner.next_end(begin).end == log.place(4)
 
 
 def test_a_bound_ends_a_micro_batch_with_a_batch(client: QuorumClient, log: ScriptedLog) -> None:
@@ -112,8 +92,25 @@ def test_a_bound_ends_a_micro_batch_with_a_batch(client: QuorumClient, log: Scri
     found = [planner.first(Starting.EARLIEST)]
     while found[-1].end.offset < log.end:
         found.append(planner.next_end(found[-1]))
-    places = [place(log, index) for index in range(len(log.batches))]
+    places = [log.place(index) for index in range(len(log.batches))]
     assert [each.end for each in found] == [*places, end_of(log)]
+
+
+def test_the_voters_are_asked_for_at_first_and_with_news(
+    client: QuorumClient, log: ScriptedLog
+) -> None:
+    first, later = Address("first", 1), Address("later", 2)
+    planner = QuorumPlanner(client, offsets_max=None)
+    end = QuorumOffset(CLUSTER, end_of(log))
+    log.voters = [first]
+    assert planner.next_end(end) == end
+    assert first in client.plan.addresses
+    log.voters = [later]
+    assert planner.next_end(end) == end
+    assert later not in client.plan.addresses
+    log.append(Random(3), count=1)
+    planner.next_end(end)
+    assert {first, later} < {*client.plan.addresses}
 
 
 def test_a_range_is_read_whole_and_by_its_parts(client: QuorumClient, log: ScriptedLog) -> None:
@@ -133,8 +130,8 @@ def bases(client: QuorumClient, start: OffsetAndEpoch, end: int) -> list[int]:
 def test_records_that_the_log_lost_meanwhile_are_told(
     client: QuorumClient, log: ScriptedLog
 ) -> None:
-    start, end = place(log, 2), end_of(log)
-    snapshot = with_snapshot(log, 5)
+    start, end = log.place(2), end_of(log)
+    snapshot = log.delete_before(5)
     (damage,) = read_log(client, start, end.offset, path="log")
     assert isinstance(damage, Damage)
     assert (damage.first_offset, damage.last_offset) == (start.offset, end.offset - 1)
@@ -144,8 +141,8 @@ def test_records_that_the_log_lost_meanwhile_are_told(
 def test_a_log_that_begins_later_begins_with_its_snapshot(
     client: QuorumClient, log: ScriptedLog, tmp_path: Path
 ) -> None:
-    begin = QuorumOffset(CLUSTER, place(log, 2))
-    snapshot = with_snapshot(log, 5)
+    begin = QuorumOffset(CLUSTER, log.place(2))
+    snapshot = log.delete_before(5)
     planner = QuorumPlanner(client, offsets_max=None)
     end = planner.next_end(begin)
     assert end == QuorumOffset(CLUSTER, end_of(log), snapshot)
@@ -156,14 +153,45 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(
     assert planner.next_end(end) == QuorumOffset(CLUSTER, end_of(log))
     assert copy_snapshot(client, snapshot, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == log.snapshot_bytes
+
+
+@pytest.mark.parametrize("is_writing_refusals", [True, False])
+def test_a_snapshot_that_another_one_replaced_is_not_there(
+    client: QuorumClient, log: ScriptedLog, tmp_path: Path, is_writing_refusals: bool
+) -> None:
+    log.is_writing_refusals = is_writing_refusals
+    log.delete_before(5)
     assert not copy_snapshot(client, OffsetAndEpoch(1, 1), tmp_path / "copy")
 
 
+def test_the_latest_snapshot_that_cannot_be_read_is_an_error(
+    leader: FakeController, client: QuorumClient, log: ScriptedLog, tmp_path: Path
+) -> None:
+    snapshot = log.delete_before(5)
+
+    def answer(request: Message) -> Message | None:
+        if isinstance(request, FetchSnapshotRequest):
+            return FetchSnapshotResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return log(request)
+
+    leader.answers = answer
+    with pytest.raises(QuorumError, match="FetchSnapshot: UNKNOWN_SERVER_ERROR"):
+        copy_snapshot(client, snapshot, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("is_writing_refusals", [True, False])
 @pytest.mark.parametrize("size", [20, 5000], ids=["shorter", "longer"])
 def test_a_snapshot_of_a_new_leader_is_copied_from_its_begin(
-    client: QuorumClient, leader: FakeController, log: ScriptedLog, tmp_path: Path, size: int
+    client: QuorumClient,
+    leader: FakeController,
+    log: ScriptedLog,
+    tmp_path: Path,
+    *,
+    size: int,
+    is_writing_refusals: bool,
 ) -> None:
-    snapshot = with_snapshot(log, 5)
+    snapshot = log.delete_before(5)
+    log.is_writing_refusals = is_writing_refusals
     log.snapshot_bytes, log.chunk_bytes = bytes(100), 30
     log_before = log.__call__
 

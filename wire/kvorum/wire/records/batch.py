@@ -142,8 +142,14 @@ class RecordBatch(NamedTuple):
         ones that take more than `decompressed_bytes_max`.
         """
         packed = bytes(self.data[HEADER_BYTES:])
+        return self.records_in(
+            decompress(packed, self.compression, size_max=decompressed_bytes_max)
+        )
+
+    def records_in(self, content: bytes) -> Iterator[Record]:
+        """Yield the records, as `records` does, from what the batch's bytes are unpacked to."""
         records = read_records(
-            decompress(packed, self.compression, size_max=decompressed_bytes_max),
+            content,
             count=self.record_count,
             base_offset=self.base_offset,
             base_timestamp=self.base_timestamp,

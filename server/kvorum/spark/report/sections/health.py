@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from kvorum.spark.history.node_rows import BrokerState
 from kvorum.spark.history.partition_rows import Condition
 from kvorum.spark.report.availability import ConditionFacts
-from kvorum.spark.report.cluster_report import ClusterFacts, Trouble
+from kvorum.spark.report.cluster_report import ClusterFacts
+from kvorum.spark.report.log_files import LogFileFacts
 from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.parts import (
     begin_of,
@@ -21,8 +22,11 @@ from kvorum.spark.report.parts import (
     trouble_class,
     why_lost,
 )
-from kvorum.spark.report.texts import count_text, duration_text
+from kvorum.spark.report.sections.log_files import file_sentences, wrong_files
+from kvorum.spark.report.texts import count_text, duration_text, time_text
+from kvorum.spark.report.trouble import Trouble
 
+_NAMES_MAX = 4
 _CONDITIONS = (
     (Condition.OFFLINE, "without a leader", "bad"),
     (Condition.UNDER_MIN_ISR, "below min ISR", "bad"),
@@ -30,25 +34,26 @@ _CONDITIONS = (
 )
 
 
-def health(facts: ClusterFacts) -> Markup:
-    """Return the verdict and the figures."""
+def health(files: LogFileFacts, facts: ClusterFacts) -> Markup:
+    """Return the verdict and the figures; what is wrong with the log's files comes first."""
+    trouble = max(files.trouble, facts.trouble)
     return element(
         "section",
         element("h2", "Health", class_="unseen", id="health-title"),
-        element(
-            "p",
-            status(facts.trouble),
-            element("span", verdict(facts)),
-            class_=f"verdict {trouble_class(facts.trouble)}",
-        ),
-        element("dl", list(_figures(facts)), class_="figures"),
+        _verdict(trouble, " ".join([*file_sentences(files), verdict(facts)])),
+        element("dl", [*_file_figures(files), *_figures(facts)], class_="figures"),
         id="health",
         aria_labelledby="health-title",
     )
 
 
+def _verdict(trouble: Trouble, text: str) -> Markup:
+    class_ = f"verdict {trouble_class(trouble)}"
+    return element("p", status(trouble), element("span", text), class_=class_)
+
+
 def verdict(facts: ClusterFacts) -> str:
-    """Return one sentence about the state at the window's end."""
+    """Return one sentence about the cluster's state at the window's end."""
     partitions = facts.leadership.partition_count
     if offline := facts.open_count(Condition.OFFLINE):
         return f"{count_text(offline, 'partition has', 'partitions have')} no leader."
@@ -58,12 +63,23 @@ def verdict(facts: ClusterFacts) -> str:
     if behind := facts.open_count(Condition.UNDER_REPLICATED):
         are = count_text(behind, "partition is", "partitions are")
         return f"{are} under-replicated; every partition has a leader."
-    if facts.trouble is Trouble.DEGRADED:
-        count = len(facts.out_of_service)
+    if count := len(facts.out_of_service):
         return f"{count_text(count, 'broker is', 'brokers are')} out of service."
     if partitions == 0:
         return "There are no partitions, and no broker is out of service."
     return f"All replicas of {count_text(partitions, 'partition')} are in sync."
+
+
+def _file_figures(files: LogFileFacts) -> Iterator[Markup]:
+    class_ = trouble_class(files.trouble)
+    if replicas := files.diverged_replicas:
+        names = ", ".join(one.name for one in replicas[:_NAMES_MAX])
+        note = f"{names}, …" if len(replicas) > _NAMES_MAX else names
+        yield _figure("log replicas diverged", f"{len(replicas):,}", note, class_)
+    if files.damages:
+        latest = files.damages[0]
+        note = f"found by run {latest.run:,}, {time_text(latest.found_ms)}"
+        yield _figure("damaged files", f"{len(files.damaged_paths):,}", note, class_)
 
 
 def _figures(facts: ClusterFacts) -> Iterator[Markup]:
@@ -84,7 +100,11 @@ def _figures(facts: ClusterFacts) -> Iterator[Markup]:
         led = duration_text(epoch.duration_ms)
         yield _figure("active controller", str(epoch.leader), f"epoch {epoch.epoch}, {led}", "calm")
     voters = _some_ids(facts.quorum.voters) or "not in the log"
-    yield _figure("voters", str(len(facts.quorum.voters)), voters, "calm")
+    missing = facts.unregistered_voters
+    if missing:
+        voters += f"; not registered: {_some_ids(missing)}"
+    class_ = "warning" if missing else "calm"
+    yield _figure("voters", str(len(facts.quorum.voters)), voters, class_)
     for feature in facts.features[:1]:
         others = "; ".join(f"{one.feature} {one.text}" for one in facts.features[1:4])
         if facts.quorum.kraft_version is not None:
@@ -107,9 +127,17 @@ def _some_ids(ids: list[int] | tuple[int, ...], count_max: int = 6) -> str:
     return f"{listed}, …" if len(ids) > count_max else listed
 
 
-def wrong_now(facts: ClusterFacts) -> Markup:
-    """Return what is wrong at the window's end, with since when and why."""
-    content = list(_wrong(facts))
+def files_alone(files: LogFileFacts) -> Iterator[Markup]:
+    """Yield what is wrong with the files of a cluster of which nothing else is known."""
+    if files.trouble:
+        sentence = " ".join(file_sentences(files))
+        yield element("section", _verdict(files.trouble, sentence), id="health")
+        yield section("now", "Wrong", *wrong_files(files))
+
+
+def wrong_now(files: LogFileFacts, facts: ClusterFacts) -> Markup:
+    """Return what is wrong with the files and at the window's end, with since when and why."""
+    content = [*wrong_files(files), *_wrong(facts)]
     if not content:
         content = [element("p", "Nothing: every replica is in sync and every broker in service.")]
     return section("now", "Wrong at the end", *content)

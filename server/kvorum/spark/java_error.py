@@ -1,0 +1,12 @@
+"""The error that Java's side of Spark raises in a driver."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from py4j.protocol import (  # type: ignore[import-untyped] # pyright: ignore[reportMissingTypeStubs] - it has none
+    Py4JError,
+)
+
+JavaError: Final[type[Exception]] = Py4JError
+"""Its text is the whole stack trace, behind a line of py4j's own."""

@@ -1,0 +1,196 @@
+"""Tables in Delta's format: a log beside the files of each table says which of them it consists of.
+
+A run adds one commit to the log of each table that it changed, ``_delta_log/<version>.json``, by
+the published protocol (https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1
+and writer version 2). The action `txn` holds the number of the run, so that a run which is
+completed after a kill adds no second commit.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from kvorum.spark.arrow_types import spark_type
+from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.pipeline.layout import NO_DAY
+from kvorum.spark.pipeline.output_files import OutputFiles
+
+LOG: Final = "_delta_log"
+APPLICATION: Final = "kvorum-pipeline"
+VERSION_DIGITS: Final = 20
+SUFFIX: Final = ".json"
+PARTITION_TYPES: Final[Mapping[str, str]] = {"cluster_id": "string", "day": "date"}
+# What Delta calls differently from Spark's SQL.
+_NAMES: Final[Mapping[str, str]] = {
+    "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long",
+}  # fmt: skip
+# The hints of pyarrow's module for Parquet are incomplete.
+_PARQUET: Any = pyarrow.parquet
+
+Action = dict[str, Any]
+
+
+class AddedFile(NamedTuple):
+    """A file of a table; `path` is relative to the table's directory."""
+
+    path: str
+    size_bytes: int
+    row_count: int
+
+
+class LastCommit(NamedTuple):
+    """What the last commit of a run left: the number of that run, and what the table is.
+
+    Other programs may have set the table's properties since.
+    """
+
+    run: int
+    metadata: Action
+
+
+def add_commit(
+    files: OutputFiles,
+    table_root: str,
+    *,
+    run: int,
+    added: Sequence[AddedFile],
+    removed: Iterable[str],
+    now_ms: int,
+) -> None:
+    """Make `added` part of a table and `removed` none, unless the run has done so before.
+
+    The added files are in their places; the paths of `removed` are relative to `table_root`. Raises
+    `PipelineError` where another program writes to the table at the same moment.
+    """
+    versions = _versions(files, table_root)
+    last = _last_commit(files, table_root, versions)
+    if last is not None and last.run >= run:
+        return
+    actions: list[Action] = [
+        {"commitInfo": {"timestamp": now_ms, "operation": "WRITE", "engineInfo": APPLICATION}},
+        {"txn": {"appId": APPLICATION, "version": run, "lastUpdated": now_ms}},
+    ]
+    if not versions:
+        actions.append({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
+    metadata = _new_metadata(now_ms) if last is None else last.metadata
+    if added:
+        with files.open(f"{table_root}/{added[0].path}") as file:
+            metadata = {**metadata, **_columns(_PARQUET.read_schema(file), added[0].path)}
+    # Every commit of a run has it, so that no more than the end of the log has to be read.
+    actions.append({"metaData": metadata})
+    actions += [_remove(path, now_ms) for path in removed]
+    actions += [_add(file, now_ms) for file in added]
+    path = _path(table_root, max(versions, default=-1) + 1)
+    data = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
+    if not files.create(path, data.encode()):
+        raise PipelineError(
+            f"{path}: another program wrote to this table at the same moment; "
+            "the next run completes this one"
+        )
+
+
+def delta_type(kind: Any) -> Any:
+    """Return an Arrow type as Delta's JSON has it: a name, or an object of a nested type."""
+    if pa.types.is_struct(kind):
+        struct: Any = kind
+        fields = (struct.field(index) for index in range(struct.num_fields))
+        return {"type": "struct", "fields": [_field(each.name, each.type) for each in fields]}
+    if pa.types.is_list(kind):
+        return {
+            "type": "array",
+            "elementType": delta_type(kind.value_type),
+            "containsNull": True,
+        }
+    name = spark_type(kind)
+    return _NAMES.get(name, name)
+
+
+def _field(name: str, kind: Any) -> Action:
+    return {"name": name, "type": delta_type(kind), "nullable": True, "metadata": {}}
+
+
+def _new_metadata(now_ms: int) -> Action:
+    return {
+        "id": str(uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "configuration": {},
+        "createdTime": now_ms,
+    }
+
+
+def _columns(schema: Any, path: str) -> Action:
+    """Return what the metadata says of columns: those of a file, and of its directories."""
+    partitions = list(partition_values(path))
+    fields = [_field(field.name, field.type) for field in schema]
+    fields += [
+        {"name": name, "type": PARTITION_TYPES[name], "nullable": True, "metadata": {}}
+        for name in partitions
+    ]
+    return {
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": partitions,
+    }
+
+
+def partition_values(path: str) -> dict[str, str | None]:
+    """Return the columns that the directories of a path name, as Hive names them."""
+    values: dict[str, str | None] = {}
+    for folder in posixpath.dirname(path).split("/"):
+        name, _, value = folder.partition("=")
+        values[name] = None if value == NO_DAY else unquote(value)
+    return values
+
+
+def _add(file: AddedFile, now_ms: int) -> Action:
+    return {
+        "add": {
+            "path": quote(file.path),
+            "partitionValues": partition_values(file.path),
+            "size": file.size_bytes,
+            "modificationTime": now_ms,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": file.row_count}),
+        }
+    }
+
+
+def _remove(path: str, now_ms: int) -> Action:
+    return {"remove": {"path": quote(path), "deletionTimestamp": now_ms, "dataChange": True}}
+
+
+def _versions(files: OutputFiles, table_root: str) -> list[int]:
+    names = files.names_in(f"{table_root}/{LOG}")
+    stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(int(stem) for stem in stems if len(stem) == VERSION_DIGITS and stem.isdecimal())
+
+
+def _last_commit(files: OutputFiles, table_root: str, versions: Sequence[int]) -> LastCommit | None:
+    """Return the last commit of a run; what other programs committed since is passed over."""
+    run: int | None = None
+    metadata: Action | None = None
+    for version in reversed(versions):
+        actions = list(_actions(files, _path(table_root, version)))
+        if metadata is None:
+            metadata = next((each["metaData"] for each in actions if "metaData" in each), None)
+        transactions = [each["txn"] for each in actions if "txn" in each]
+        run = next((each["version"] for each in transactions if each["appId"] == APPLICATION), None)
+        if run is not None and metadata is not None:
+            return LastCommit(run, metadata)
+    return None
+
+
+def _actions(files: OutputFiles, path: str) -> Iterator[Action]:
+    for line in (files.read(path) or b"").splitlines():
+        yield json.loads(line)
+
+
+def _path(table_root: str, version: int) -> str:
+    return f"{table_root}/{LOG}/{version:0{VERSION_DIGITS}}{SUFFIX}"

@@ -1,0 +1,188 @@
+"""The files that the tables were made from: replicas that differ, and damage.
+
+They are as the runs of the pipeline found them, whatever time a page covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.spark.pipeline.divergence import DifferenceKind
+from kvorum.spark.report.rows import MISSING
+from kvorum.spark.report.tables_directory import ClusterTables
+from kvorum.spark.report.trouble import Trouble
+
+UNUSABLE: Final = "unusable"
+_DIFFERENCE_COLUMNS: Final = (
+    "node_id",
+    "log_directory",
+    "reference_node_id",
+    "reference_log_directory",
+    "kind",
+    "is_divergence",
+    "from_offset",
+    "to_offset",
+    "epoch",
+    "reference_epoch",
+)
+_DAMAGE_COLUMNS: Final = ("run", "path", "offset", "last_offset", "kind", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One node's copy of the log; the id is None where no meta.properties names it."""
+
+    node_id: int | None
+    log_directory: str
+
+    @property
+    def name(self) -> str:
+        """The node, or else the directory."""
+        return self.log_directory if self.node_id is None else f"node {self.node_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Offsets at which a replica differs from the reference, `to_offset` itself not included."""
+
+    replica: Replica
+    reference: Replica
+    kind: str
+    is_divergence: bool
+    from_offset: int
+    to_offset: int
+    epoch: int | None
+    reference_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedPlace:
+    """A place that could not be read, with the latest run that came to it and its time."""
+
+    path: str
+    kind: str
+    offset: int
+    last_offset: int | None
+    reason: str
+    run: int
+    found_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The latest run that had news of the cluster, and the offset behind the last folded one."""
+
+    number: int
+    started_ms: int
+    to_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileFacts:
+    """What is wrong with the files; `damages` begin with the latest run's."""
+
+    last_run: LastRun | None
+    diverged: tuple[Difference, ...]
+    behind: tuple[Difference, ...]
+    damages: tuple[DamagedPlace, ...]
+
+    @property
+    def diverged_replicas(self) -> tuple[Replica, ...]:
+        """The replicas that have diverged, each once."""
+        return tuple(dict.fromkeys(each.replica for each in self.diverged))
+
+    @property
+    def damaged_paths(self) -> tuple[str, ...]:
+        """The damaged files, each once."""
+        return tuple(dict.fromkeys(each.path for each in self.damages))
+
+    @property
+    def stopped_at(self) -> DamagedPlace | None:
+        """The damage at which the tables end, None where they go on to the end of the log."""
+        run = self.last_run
+        return next(
+            (
+                each
+                for each in self.damages
+                if run is not None
+                and each.run == run.number
+                and (each.kind == UNUSABLE or each.offset >= run.to_offset)
+            ),
+            None,
+        )
+
+    @property
+    def trouble(self) -> Trouble:
+        """How much is wrong.
+
+        The end of a log that the reference does not have was never committed: a voter truncates it
+        when it comes back. Every other divergence is of the committed log.
+        """
+        kinds = {each.kind for each in self.diverged}
+        if self.stopped_at is not None or kinds - {DifferenceKind.BEYOND}:
+            return Trouble.CRITICAL
+        return Trouble.DEGRADED if self.diverged or self.damages else Trouble.NONE
+
+
+def log_file_facts(tables: ClusterTables) -> LogFileFacts:
+    """Return what `replica_divergence`, `errors` and `runs` show; raises `TablesError`."""
+    found = tuple(_differences(tables))
+    runs = _runs(tables)
+    return LogFileFacts(
+        last_run=max(runs.values(), key=lambda run: run.number, default=None),
+        diverged=tuple(each for each in found if each.is_divergence),
+        behind=tuple(each for each in found if not each.is_divergence),
+        damages=tuple(_damages(tables, runs)),
+    )
+
+
+def _differences(tables: ClusterTables) -> list[Difference]:
+    rows = tables.read("replica_divergence", _DIFFERENCE_COLUMNS).dicts(*_DIFFERENCE_COLUMNS)
+    found = [
+        Difference(
+            replica=Replica(row["node_id"], row["log_directory"]),
+            reference=Replica(row["reference_node_id"], row["reference_log_directory"]),
+            kind=row["kind"],
+            is_divergence=row["is_divergence"],
+            from_offset=row["from_offset"],
+            to_offset=row["to_offset"],
+            epoch=row["epoch"],
+            reference_epoch=row["reference_epoch"],
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda each: (each.from_offset, each.replica.log_directory))
+
+
+def _runs(tables: ClusterTables) -> dict[int, LastRun]:
+    rows = tables.read("runs", ("run", "started_at", "to_offset"))
+    return {
+        number: LastRun(number, started_ms, to_offset)
+        for number, started_ms, to_offset in zip(
+            rows.integers("run").tolist(),
+            rows.times_ms("started_at").tolist(),
+            rows.integers("to_offset").tolist(),
+            strict=True,
+        )
+    }
+
+
+def _damages(tables: ClusterTables, runs: dict[int, LastRun]) -> list[DamagedPlace]:
+    rows = tables.read("errors", _DAMAGE_COLUMNS).dicts(*_DAMAGE_COLUMNS)
+    rows.sort(key=lambda row: row["run"])
+    # A place that several runs came to is one, of the latest run.
+    latest = {(row["path"], row["offset"], row["kind"]): row for row in rows}
+    places = [
+        DamagedPlace(
+            path=row["path"],
+            kind=row["kind"],
+            offset=row["offset"],
+            last_offset=row["last_offset"],
+            reason=row["reason"],
+            run=row["run"],
+            found_ms=runs[row["run"]].started_ms if row["run"] in runs else MISSING,
+        )
+        for row in latest.values()
+    ]
+    return sorted(places, key=lambda each: (-each.run, each.path, each.offset))

@@ -1,0 +1,14 @@
+"""How much is wrong."""
+
+from __future__ import annotations
+
+from enum import IntEnum, unique
+
+
+@unique
+class Trouble(IntEnum):
+    """How much is wrong with a cluster, or with the files of its log."""
+
+    NONE = 0
+    DEGRADED = 1
+    CRITICAL = 2

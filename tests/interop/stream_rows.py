@@ -1,0 +1,102 @@
+"""The rows of a stream over a quorum that is written to, beside the logs of its controllers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.interop.controller_quorum import PATIENCE_S, ControllerQuorum
+from tests.interop.quota_writer import QuotaWriter
+from tests.unit.spark.small_logs import LOG_FOLDER
+from tests.unit.spark.streaming.micro_batches import MicroBatches
+
+from kvorum.metadata.record_frame import decode_record
+from kvorum.spark.metadata_source.columns import columns_named
+from kvorum.spark.metadata_source.quorum_stream import QuorumStreamReader
+from kvorum.spark.streaming.options import quorum_options, stream_options
+from kvorum.wire.json_form import to_json
+from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
+
+MORE = 30
+"""How many users are written between two events."""
+COLUMNS = ("offset", "epoch", "type", "json")
+Row = tuple[int, int, str]
+
+
+def stream_over(options: Mapping[str, str], columns: Sequence[str] = COLUMNS) -> MicroBatches:
+    """Return a stream; a restart of it takes the options as they are by then."""
+    return MicroBatches(
+        lambda: QuorumStreamReader(
+            stream_options(options), quorum_options(options), columns_named(columns)
+        )
+    )
+
+
+def rows_of(stream: MicroBatches) -> list[Row]:
+    return [(row["offset"], row["epoch"], row["json"]) for row in stream.rows]
+
+
+def writing(quorum: ControllerQuorum) -> QuotaWriter:
+    return QuotaWriter(lambda: [one.address for one in quorum.controllers.values()])
+
+
+def read_on(stream: MicroBatches, writer: QuotaWriter, more: int = MORE) -> None:
+    """Read until the user who was acknowledged last is among the rows.
+
+    The rows may hold that user already: an acknowledgement comes after the commit.
+    """
+    if more:
+        writer.wait_for_more(more)
+    awaited = writer.acknowledged[-1]
+    deadline = time.monotonic() + PATIENCE_S
+    looked_at = 0
+    while not any(awaited in row["json"] for row in stream.rows[looked_at:]):
+        assert time.monotonic() < deadline, f"{awaited} is not read"
+        looked_at = len(stream.rows)
+        stream.advance()
+
+
+def check(
+    rows: list[Row], quorum: ControllerQuorum, writer: QuotaWriter, *, epochs_min: int
+) -> None:
+    """Compare rows with the log of a controller that has caught up, and with what was acknowledged.
+
+    The controller that was killed last may still lack the end.
+    """
+    for controller in quorum.controllers.values():
+        controller.stop()
+    last = max(offset for offset, _, _ in rows)
+    stored = max((log_rows(one.data, last) for one in quorum.controllers.values()), key=len)
+    assert Counter(rows) == Counter(stored)
+    assert [offset for offset, _, _ in sorted(rows)] == list(range(last + 1))
+    assert len({epoch for _, epoch, _ in rows}) >= epochs_min
+    assert users_in(rows) >= set(writer.acknowledged)
+
+
+def log_rows(data: Path, last: int) -> list[Row]:
+    """Return the records of a stopped controller's log up to an offset."""
+    segments = sorted((data / LOG_FOLDER).glob("*.log"))
+    batches = [batch for file in segments for batch in read_batches(file.read_bytes())]
+    return [row for batch in batches for row in records_of(batch) if row[0] <= last]
+
+
+def records_of(batch: RecordBatch) -> Iterator[Row]:
+    for record in batch.records():
+        if batch.is_control:
+            control = decode_control_record(record)
+            value = to_json(control.message, control.version)
+        else:
+            assert record.value is not None
+            value = to_json(*decode_record(record.value))
+        yield record.offset, batch.partition_leader_epoch, json.dumps(value, separators=(",", ":"))
+
+
+def users_in(rows: list[Row]) -> set[str]:
+    found: set[str] = set()
+    for _, _, text in rows:
+        entity = json.loads(text).get("entity", [])
+        found |= {part["entityName"] for part in entity if part["entityType"] == "user"}
+    return found

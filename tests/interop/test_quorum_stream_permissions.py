@@ -1,0 +1,111 @@
+"""Controllers that let a stream read too little, or not at all: what is said then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import listens
+from tests.interop.stream_rows import stream_over
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.spark.errors import QuorumError
+from kvorum.wire.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsRequestAclCreation,
+    CreateAclsResponse,
+)
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+SASL = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="controller" password="secret" user_controller="secret";'
+    ),
+}
+
+
+@pytest.fixture(params=["kvorum", "kafka"])
+def quorum(
+    request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> Iterator[ControllerQuorum]:
+    kind: Kind = request.param
+    with ControllerQuorum(kind, tmp_path, count=1, java=java, tools=kafka_tools) as found:
+        found.write_settings({"controller.quorum.bootstrap.servers": found.addresses, **SETTINGS})
+        found.form([1])
+        found.start()
+        found.settled(found.keys(1))
+        yield found
+
+
+def add_entry(address: str, operation: AclOperation, permission: PermissionType) -> None:
+    entry = CreateAclsRequestAclCreation(
+        resource_type=AclResourceType.CLUSTER,
+        resource_name="kafka-cluster",
+        resource_pattern_type=PatternType.LITERAL,
+        principal="User:ANONYMOUS",
+        host="*",
+        operation=operation,
+        permission_type=permission,
+    )
+    with RawClient(address) as client:
+        answer = client.ask(CreateAclsRequest(creations=[entry]), CreateAclsResponse, 3)
+    assert [result.error_code for result in answer.results] == [0]
+
+
+def result(options: Mapping[str, str]) -> str:
+    """Return the error of a stream, or how it fared without one."""
+    stream = stream_over(options)
+    try:
+        return "some rows" if stream.advance() else "nothing"
+    except QuorumError as error:
+        return str(error)
+    finally:
+        stream.stop()
+
+
+def comes_to_be(options: Mapping[str, str], said: str) -> None:
+    """Wait for a result: an authorizer takes entries a moment after they are acknowledged."""
+    wait_for(lambda: said in result(options) or None, lambda: f"{said!r}: {result(options)}")
+
+
+def test_what_is_not_allowed_is_named(quorum: ControllerQuorum) -> None:
+    address = quorum.addresses
+    options = {"controllers": address, "retryTimeoutMs": "10000"}
+    add_entry(address, AclOperation.ALTER, PermissionType.ALLOW)
+    comes_to_be(options, "authorizer must allow ClusterAction")
+    add_entry(address, AclOperation.CLUSTER_ACTION, PermissionType.ALLOW)
+    comes_to_be(options, "some rows")
+    stream = stream_over(options)
+    assert stream.advance()
+    add_entry(address, AclOperation.ALTER, PermissionType.DENY)
+    comes_to_be(options, "give option 'cluster.id'")
+    comes_to_be({**options, "cluster.id": quorum.cluster_id}, "some rows")
+    # The checkpoint has the id.
+    stream.restart()
+    assert "ACCESS_CONTROL_ENTRY_RECORD" in {row["type"] for row in stream.advance()}
+    stream.stop()
+
+
+def test_a_listener_that_wants_sasl_is_told(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    with ControllerQuorum("kafka", tmp_path, count=1, java=java, tools=kafka_tools) as quorum:
+        quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **SASL})
+        quorum.form([1])
+        quorum.start()
+        wait_for(lambda: listens(quorum.addresses) or None, lambda: "the controller listens")
+        options = {"controllers": quorum.addresses, "retryTimeoutMs": "1000"}
+        comes_to_be(options, "listeners do that are not PLAINTEXT")

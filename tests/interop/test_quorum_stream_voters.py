@@ -1,0 +1,100 @@
+"""A stream over a quorum whose every voter is replaced: each committed record once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.quorum_tools import run_ours, run_real
+from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
+from tests.interop.test_quorum_tool_during_reassignment import registered_controllers
+
+from kvorum.spark.errors import QuorumError
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+FIRST = 1
+LATER: dict[str, tuple[int, ...]] = {"kvorum": (2, 3, 4), "kafka": (2,)}
+
+
+@pytest.fixture(params=["kvorum", "kafka"])
+def quorum(
+    request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> Iterator[ControllerQuorum]:
+    """The first voter, and the later ones as observers; all of them run."""
+    kind: Kind = request.param
+    later = LATER[kind]
+    count = len(later) + 1
+    with ControllerQuorum(kind, tmp_path, count=count, java=java, tools=kafka_tools) as found:
+        found.write_dynamic_settings()
+        found.form([FIRST])
+        found.start()
+        found.settled(found.keys(FIRST), found.keys(*later))
+        yield found
+
+
+def replace_the_voter(quorum: ControllerQuorum, tools: ToolRunner) -> None:
+    """Have the later controllers take over, by each kind's own command."""
+    later = LATER[quorum.kind]
+    first = quorum.controllers[FIRST]
+    where = ("--bootstrap-controller", quorum.addresses)
+    if quorum.kind == "kvorum":
+        wait_for(
+            lambda: {*later} <= registered_controllers(first.address) or None,
+            lambda: f"{later} are registered",
+        )
+        wanted = ",".join(map(str, later))
+        demand_success(run_ours([*where, "reassign", "--voters", wanted, "--wait"]))
+        return
+    for newcomer in later:
+        file = str(quorum.controllers[newcomer].properties)
+        demand_success(run_real(("--command-config", file, *where, "add-controller"), tools))
+    node_id, directory_id = first.key
+    which = ("--controller-id", str(node_id), "--controller-directory-id", directory_id)
+    demand_success(run_real((*where, "remove-controller", *which), tools))
+
+
+def demand_success(result: ToolResult) -> None:
+    assert result.exit_code == 0, result
+
+
+def test_every_record_is_read_once_while_the_named_controller_is_replaced(
+    quorum: ControllerQuorum, kafka_tools: ToolRunner
+) -> None:
+    later = LATER[quorum.kind]
+    options = {"controllers": quorum.controllers[FIRST].address}
+    stream = stream_over(options)
+    with writing(quorum) as writer, ThreadPoolExecutor(1) as pool:
+        read_on(stream, writer)
+        change = pool.submit(replace_the_voter, quorum, kafka_tools)
+        while not change.done():
+            stream.advance()
+        change.result()
+        found = quorum.settled(quorum.keys(*later), quorum.keys(FIRST))
+        # Nobody listens any more at the one address that the stream was given.
+        quorum.controllers[FIRST].stop()
+        read_on(stream, writer)
+        left = {*later}
+        if len(left) > 2:
+            # The next leader is found among the voters that were learnt.
+            quorum.controllers[found.leader_id].kill()
+            left.remove(found.leader_id)
+            read_on(stream, writer)
+        writer.wait_for_more(1)
+        assert stream.plan()
+        # What was learnt in a run is not in the checkpoint.
+        options["retryTimeoutMs"] = "1000"
+        stream.restart()
+        with pytest.raises(QuorumError, match=rf"asked were {options['controllers']}; .*refused"):
+            stream.read()
+        options["controllers"] = quorum.controllers[left.pop()].address
+        options["retryTimeoutMs"] = "60000"
+        stream.restart()
+        read_on(stream, writer)
+    read_on(stream, writer, more=0)
+    stream.stop()
+    check(rows_of(stream), quorum, writer, epochs_min=2)

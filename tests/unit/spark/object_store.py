@@ -1,0 +1,30 @@
+"""An object store that is asked over HTTP: a server of S3's protocol, on loopback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from moto.server import ThreadedMotoServer
+
+Options = dict[str, Any]
+
+
+@contextmanager
+def object_store() -> Generator[Options]:
+    """Yield the options with which fsspec reaches the server."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield {
+            "key": "key", "secret": "secret", "skip_instance_cache": True,
+            "client_kwargs": {
+                "endpoint_url": f"http://{host}:{port}", "region_name": "eu-west-1",
+            },
+        }  # fmt: skip
+    finally:
+        server.stop()

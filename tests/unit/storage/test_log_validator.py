@@ -1,0 +1,120 @@
+"""A leader's changes to a batch, and its refusals; in tests/interop Kafka's code judges them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.log_validator import (
+    RecordRules,
+    RecordValidationError,
+    Target,
+    TimestampType,
+    ValidatedBatch,
+    validate_batch,
+)
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import (
+    BatchOptions,
+    Compression,
+    RecordBatch,
+    RecordData,
+    build_batch,
+    read_batches,
+)
+
+TIME_MS = 1_700_000_000_000
+RULES = RecordRules(timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000)
+TARGET = Target("t-0", first_offset=7, leader_epoch=3)
+RECORDS = (RecordData(b"v1", b"k1", TIME_MS), RecordData(None, b"k2", TIME_MS + 5))
+
+
+def batch(*records: RecordData, compression: Compression = Compression.NONE) -> RecordBatch:
+    data = build_batch(records or RECORDS, BatchOptions(compression=compression))
+    return next(iter(read_batches(data)))
+
+
+def validated(sent: RecordBatch, rules: RecordRules = RULES) -> ValidatedBatch:
+    return validate_batch(sent, TARGET, rules, now_ms=TIME_MS + 60_000, origin=AppendOrigin.CLIENT)
+
+
+def read(found: ValidatedBatch) -> RecordBatch:
+    batch = next(iter(read_batches(found.data)))
+    batch.verify()
+    return batch
+
+
+def test_only_offset_and_epoch_of_a_usual_batch_change() -> None:
+    sent = batch()
+    found = validated(sent)
+    raw = bytes(sent.data)
+    offset, epoch = (7).to_bytes(8, "big"), (3).to_bytes(4, "big")
+    assert bytes(found.data) == offset + raw[8:12] + epoch + raw[16:]
+    assert (found.max_timestamp, found.is_rewritten) == (TIME_MS + 5, False)
+
+
+def test_append_time_is_in_the_header_alone() -> None:
+    sent = batch()
+    found = validated(sent, RULES._replace(timestamp_type=TimestampType.LOG_APPEND_TIME))
+    stored = read(found)
+    # Computed by Kafka's own code for the same records.
+    assert stored.crc == 0x627AB6C5
+    assert stored.base_timestamp == TIME_MS
+    assert {record.timestamp for record in stored.records()} == {TIME_MS + 60_000}
+    assert bytes(found.data[61:]) == bytes(sent.data[61:])
+
+
+@pytest.mark.parametrize("wanted", list(Compression))
+@pytest.mark.parametrize("sent", list(Compression))
+def test_records_get_the_topics_compression(sent: Compression, wanted: Compression) -> None:
+    given = batch(compression=sent)
+    found = validated(given, RULES._replace(compression=wanted))
+    stored = read(found)
+    assert found.is_rewritten == (sent is not wanted)
+    assert (stored.compression, stored.base_offset, stored.partition_leader_epoch) == (wanted, 7, 3)
+    expected = [record._replace(offset=record.offset + 7) for record in given.records()]
+    assert list(stored.records()) == expected
+
+
+def refusal(sent: RecordBatch, rules: RecordRules = RULES) -> RecordValidationError:
+    with pytest.raises(RecordValidationError) as caught:
+        validated(sent, rules)
+    return caught.value
+
+
+def test_every_record_that_is_wrong_is_named() -> None:
+    keyless = [RecordData(b"v", None if number % 2 else b"k", TIME_MS) for number in range(8)]
+    error = refusal(batch(*keyless), RULES._replace(is_compacted=True))
+    assert error.code == ErrorCode.INVALID_RECORD
+    assert [one.batch_index for one in error.record_errors] == [1, 3, 5, 7]
+    assert "due to 4 record errors" in error.message
+    assert error.message.count("RecordError(") == 3
+
+
+def test_one_wrong_time_decides_about_the_code() -> None:
+    sent = batch(RecordData(b"v", None, TIME_MS), RecordData(b"v", b"k", TIME_MS + 2**40))
+    error = refusal(sent, RULES._replace(is_compacted=True))
+    assert error.code == ErrorCode.INVALID_TIMESTAMP
+    assert [one.batch_index for one in error.record_errors] == [0, 1]
+
+
+def test_a_record_without_a_time_is_never_too_old() -> None:
+    found = validated(
+        batch(RecordData(b"v"), RecordData(b"v", None, TIME_MS + 60_000)),
+        RULES._replace(timestamp_before_max_ms=0),
+    )
+    assert found.max_timestamp == TIME_MS + 60_000
+
+
+def test_records_that_unpack_to_too_much_are_not_unpacked() -> None:
+    sent = batch(RecordData(bytes(2**23)), compression=Compression.GZIP)
+    assert refusal(sent).code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_records_that_cannot_be_unpacked_or_read_are_told_apart() -> None:
+    sent = batch(compression=Compression.ZSTD)
+    broken = sent._replace(data=memoryview(bytes(sent.data[:61]) + bytes(len(sent.data) - 61)))
+    assert refusal(broken).code == ErrorCode.UNKNOWN_SERVER_ERROR
+    plain = batch()
+    broken = plain._replace(data=plain.data[:-1])
+    assert refusal(broken).code == ErrorCode.INVALID_RECORD
