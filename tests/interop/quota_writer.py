@@ -30,6 +30,7 @@ class QuotaWriter:
         self.acknowledged: list[str] = []
         """The users whose records are committed."""
         self._addresses = addresses
+        self._next_number = 0
         self._is_ending = threading.Event()
         self._progress = threading.Condition()
         self._thread = threading.Thread(target=self._write_all)
@@ -53,19 +54,24 @@ class QuotaWriter:
             wanted = len(self.acknowledged) + count
             assert self._progress.wait_for(lambda: len(self.acknowledged) >= wanted, timeout_s)
 
+    def write_one_more(self) -> None:
+        """Write the records of one request, once the thread has ended."""
+        assert not self._thread.is_alive()
+        with RawClient(self._addresses()[0]) as client:
+            assert self._write(client)
+
     def _write_all(self) -> None:
-        number = 0
         while not self._is_ending.is_set():
             for address in self._addresses():
                 with suppress(OSError, AssertionError), RawClient(address) as client:
-                    while not self._is_ending.is_set():
-                        users = [f"user-{number + index}" for index in range(USERS_PER_REQUEST)]
-                        # Whether or not this one is acknowledged, no user is written twice.
-                        number += USERS_PER_REQUEST
-                        if not self._write(client, users):
-                            break
+                    while not self._is_ending.is_set() and self._write(client):
+                        pass
 
-    def _write(self, client: RawClient, users: list[str]) -> bool:
+    def _write(self, client: RawClient) -> bool:
+        # Whether or not this request is acknowledged, no user is written twice.
+        number = self._next_number
+        self._next_number += USERS_PER_REQUEST
+        users = [f"user-{number + index}" for index in range(USERS_PER_REQUEST)]
         answer = client.ask(_request(users), AlterClientQuotasResponse, VERSION)
         if any(entry.error_code != ErrorCode.NONE for entry in answer.entries):
             return False

@@ -57,8 +57,12 @@ class Controller:
 
     def has_latest_snapshot(self) -> bool:
         """Tell whether too few bytes lie behind the latest snapshot for one to be under way."""
+        return self.bytes_behind_snapshot() < int(SETTINGS[SNAPSHOT_BYTES])
+
+    def bytes_behind_snapshot(self) -> int:
+        """Return the size of what the log has from the end of the latest snapshot on."""
         behind = self.batches_from(int(self.snapshots[-1].name[:20]))
-        return sum(batch.size for batch in behind) < int(SETTINGS[SNAPSHOT_BYTES])
+        return sum(batch.size for batch in behind)
 
     def records(self, start: int) -> list[Placed]:
         """Return the records of the latest snapshot, and of the log from its end on."""
@@ -92,6 +96,8 @@ def read_around_a_trim(controller: Controller) -> None:
         assert without_snapshot.plan()
         writer.wait_for_more(100)
     wait_for(lambda: controller.has_latest_snapshot() or None, lambda: "the last snapshot")
+    if controller.bytes_behind_snapshot() == 0:
+        writer.write_one_more()
     start = controller.trim()
     assert [int(path.name[:20]) for path in controller.snapshots] == [start]
     expected = controller.records(start)
