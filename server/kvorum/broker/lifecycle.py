@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
+from math import inf
 from typing import NamedTuple
 
 from kvorum.metadata import directory_ids
@@ -65,11 +66,13 @@ class LocalView(NamedTuple):
     """The broker's own state at the time of a heartbeat.
 
     `metadata_offset` is the highest offset that the broker has replayed; `cordoned_directories` is
-    None where the cluster's metadata.version does not support them.
+    None where the cluster's metadata.version does not support them. The broker wants to be fenced
+    until `is_ready_to_unfence`: its logs are open.
     """
 
     metadata_offset: int
     cordoned_directories: tuple[bytes, ...] | None
+    is_ready_to_unfence: bool = True
 
 
 class BrokerLifecycle:
@@ -86,6 +89,7 @@ class BrokerLifecycle:
         """The time of the next request; None while one is in flight, and after the end."""
         self._interval_ms = heartbeat_interval_ms
         self._is_caught_up = False
+        self._next_due_at_latest_ms = inf
         self._has_asked_to_stop = False
 
     def due(self, view: LocalView) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
@@ -97,7 +101,7 @@ class BrokerLifecycle:
             broker_id=self.identity.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=view.metadata_offset,
-            want_fence=not self._is_caught_up,
+            want_fence=not (self._is_caught_up and view.is_ready_to_unfence),
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             cordoned_log_dirs=(
                 list(view.cordoned_directories)
@@ -141,6 +145,13 @@ class BrokerLifecycle:
         if self.next_due_ms is not None:
             self._schedule(now_ms)
 
+    def hurry(self, now_ms: float) -> None:
+        """Send the next heartbeat at once, because what it says has changed."""
+        if self.next_due_ms is None:
+            self._next_due_at_latest_ms = now_ms
+        else:
+            self._schedule(now_ms)
+
     def begin_shutdown(self, now_ms: float) -> None:
         """Begin a controlled shutdown; a broker that is not running stops at once."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
@@ -177,7 +188,8 @@ class BrokerLifecycle:
 
     def _schedule(self, at_ms: float) -> None:
         if self.state is not BrokerState.SHUTTING_DOWN:
-            self.next_due_ms = at_ms
+            self.next_due_ms = min(at_ms, self._next_due_at_latest_ms)
+            self._next_due_at_latest_ms = inf
 
     def _registration(self) -> BrokerRegistrationRequest:
         identity = self.identity

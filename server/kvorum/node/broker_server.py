@@ -11,19 +11,28 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.directories import leave_in_good_order, take_previous_epoch
+from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.replica_manager import (
+    ReplicaEnvironment,
+    ReplicaManager,
+    ReplicaManagerSettings,
+)
+from kvorum.node.directories import clean_shutdowns, common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManagerSettings
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 FORWARDING_TIMEOUT_MS = 60_000
+PRODUCER_IDS_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
 
 
@@ -36,6 +45,7 @@ class BrokerServer:
         self._forwarder = ForwardingManager(
             shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS)
         )
+        self._shutdowns = clean_shutdowns(shared.directories.log_directories, shared.files)
         self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
         self._lifecycle_manager = BrokerLifecycleManager(
             self._identity(),
@@ -48,6 +58,30 @@ class BrokerServer:
             clock=shared.clock,
             cordoned_directories=self._cordoned_directories(),
         )
+        self._replicas = ReplicaManager(
+            ReplicaManagerSettings(
+                broker_id=config.node_id,
+                texts=config.texts,
+                logs=LogManagerSettings(
+                    producer_expiration_ms=config.logs.producer_id_expiration_ms,
+                    delete_delay_ms=config.logs.delete_delay_ms,
+                ),
+                high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
+                recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
+            ),
+            ReplicaEnvironment(
+                loader=shared.loader,
+                files=shared.files,
+                clock=shared.clock,
+                random=shared.random,
+                broker_epoch=lambda: self._lifecycle_manager.epoch,
+            ),
+        )
+        self._producer_ids = ProducerIdManager(
+            shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
+            broker_id=config.node_id,
+            broker_epoch=lambda: self._lifecycle_manager.epoch,
+        )
         apis = broker_apis()
         services = BrokerServices(
             config=config,
@@ -57,6 +91,8 @@ class BrokerServer:
             forwarder=self._forwarder,
             topic_creator=self._topic_creator,
             metadata_topic=_metadata_topic(shared),
+            replicas=self._replicas,
+            producer_ids=self._producer_ids,
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -83,31 +119,45 @@ class BrokerServer:
         return {name: server.connection_count for name, server in self._servers.items()}
 
     async def start(self) -> None:
-        """Register, wait until the broker is unfenced, and accept requests."""
-        await self._lifecycle_manager.start()
+        """Register, open the logs, wait until the broker is unfenced, and accept requests."""
+        await self._lifecycle_manager.start(self._recover)
         await self._forwarder.channel.connect()
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
 
     async def stop(self) -> None:
-        """Do a controlled shutdown, close every connection, and mark the directories as clean."""
-        was_running = self.state is BrokerState.RUNNING
+        """Do a controlled shutdown, close every connection, then the logs."""
         if self._shared.config.broker.is_controlled_shutdown_enabled:
             await self._lifecycle_manager.stop()
-        await self.abort()
-        if was_running:
-            directories = self._shared.directories.log_directories
-            leave_in_good_order(
-                directories, self._shared.files, epoch=self._lifecycle_manager.epoch
-            )
+        await self._close_connections()
+        await self._replicas.shutdown(broker_epoch=self._lifecycle_manager.epoch)
 
     async def abort(self) -> None:
-        """Close everything without asking the controller."""
+        """Close everything at once, without asking the controller."""
+        await self._close_connections()
+        await self._replicas.abort()
+
+    async def _recover(self) -> None:
+        directories = self._shared.directories
+        await self._replicas.startup(
+            [
+                LogDirectory(path, directory_id, self._shared.files, was_clean=shutdown.was_clean)
+                for path, directory_id, shutdown in zip(
+                    directories.log_directories,
+                    directories.log_directory_ids,
+                    self._shutdowns,
+                    strict=True,
+                )
+            ]
+        )
+
+    async def _close_connections(self) -> None:
         self._topic_creator.close()
         await self._lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
         await self._forwarder.channel.close()
+        await self._producer_ids.close()
 
     def _identity(self) -> BrokerIdentity:
         shared = self._shared
@@ -122,7 +172,7 @@ class BrokerServer:
             supported_features=shared.supported_features,
             rack=shared.config.broker.rack,
             directory_ids=directories.log_directory_ids,
-            previous_epoch=take_previous_epoch(directories.log_directories, shared.files),
+            previous_epoch=common_epoch(self._shutdowns),
         )
 
     def _cordoned_directories(self) -> tuple[bytes, ...]:

@@ -21,7 +21,7 @@ from kvorum.metadata.record_frame import decode_record
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, read_bootstrap_checkpoint
-from kvorum.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from kvorum.storage.clean_shutdown import CleanShutdown, take_clean_shutdown
 from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem
@@ -80,22 +80,19 @@ def open_directories(
     )
 
 
-def take_previous_epoch(directories: Iterable[Path], files: FileSystem) -> int:
-    """Return the broker epoch of the last clean shutdown if all directories have it, else -1.
+def clean_shutdowns(directories: Iterable[Path], files: FileSystem) -> tuple[CleanShutdown, ...]:
+    """Return how the last use of each directory ended.
 
     The marks are removed: after a crash from here on, the directories have no clean shutdown.
     """
-    epochs = {take_clean_shutdown(directory, files) for directory in directories}
-    if len(epochs) != 1:
-        return -1
-    epoch = epochs.pop()
+    return tuple(take_clean_shutdown(directory, files) for directory in directories)
+
+
+def common_epoch(shutdowns: Iterable[CleanShutdown]) -> int:
+    """Return the broker epoch of the last clean shutdown if all directories have it, else -1."""
+    epochs = {shutdown.broker_epoch for shutdown in shutdowns}
+    epoch = epochs.pop() if len(epochs) == 1 else None
     return -1 if epoch is None else epoch
-
-
-def leave_in_good_order(directories: Iterable[Path], files: FileSystem, *, epoch: int) -> None:
-    """Mark in every directory that the broker of `epoch` was shut down cleanly."""
-    for directory in directories:
-        write_clean_shutdown(directory, files, broker_epoch=epoch)
 
 
 def _require_formatted(directories: Iterable[Path], files: FileSystem) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -38,6 +40,8 @@ class BrokerServices:
     forwarder: ForwardingManager
     topic_creator: AutoTopicCreationManager
     metadata_topic: MetadataTopic | None
+    replicas: ReplicaManager
+    producer_ids: ProducerIdManager
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]

@@ -194,6 +194,13 @@ class SimulatedDisk:
         for one in (*reversed(path.parents), path):
             self._directories.setdefault(str(one), DiskDirectory())
 
+    def remove_directory(self, path: Path) -> None:
+        """Delete a directory with everything in it; that is durable at once."""
+        below = f"{path}/"
+        for name in list(self._directories):
+            if name == str(path) or name.startswith(below):
+                del self._directories[name]
+
     def demand_space(self, path: Path) -> None:
         """Raise OSError where a write to that file is to be refused."""
         for refusal in self._refusals:
@@ -289,6 +296,16 @@ class MountedDisk:
         self.enter("list", directory)
         names = self.disk.directory_at(directory).names
         return sorted([*names, *self.disk.directories_in(directory)])
+
+    def list_directories(self, directory: Path) -> list[str]:
+        """Return the names of the directories in a directory, sorted."""
+        self.enter("list", directory)
+        return sorted(self.disk.directories_in(directory))
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete a directory with everything in it; a missing one is no error."""
+        self.enter("remove directory", path)
+        self.disk.remove_directory(path)
 
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents where they are missing."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from kvorum.storage.files import FileSystem, disk_errors, read_if_there, replace_durably
 
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _VERSION = 0
+
+
+class CleanShutdown(NamedTuple):
+    """The end of a directory's last use: whether its logs were closed in good order.
+
+    `broker_epoch` is None where it is not known, which the controller takes for an unclean end.
+    """
+
+    was_clean: bool
+    broker_epoch: int | None
 
 
 def write_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: int) -> None:
@@ -19,20 +29,19 @@ def write_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: in
     replace_durably(files, path, json.dumps(content, separators=(",", ":")).encode())
 
 
-def take_clean_shutdown(directory: Path, files: FileSystem) -> int | None:
-    """Remove the file and return the broker epoch in it, or None where it contains none.
+def take_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
+    """Remove the file and return what it says.
 
-    As in Kafka, an empty file of an older release, or one that cannot be parsed, has no epoch: the
-    shutdown then counts as unclean, which is the safe side.
+    As in Kafka, an empty file of an older release, or one that cannot be parsed, has no epoch.
     """
     path = directory / CLEAN_SHUTDOWN_FILE
     data = read_if_there(files, path)
     if data is None:
-        return None
+        return CleanShutdown(was_clean=False, broker_epoch=None)
     with disk_errors(path, "removing"):
         files.remove(path)
         files.sync_directory(directory)
-    return _broker_epoch(data)
+    return CleanShutdown(was_clean=True, broker_epoch=_broker_epoch(data))
 
 
 def _broker_epoch(data: bytes) -> int | None:

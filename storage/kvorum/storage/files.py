@@ -18,6 +18,7 @@ import struct
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Protocol
 
 from kvorum.storage.errors import DiskError, DiskFullError
@@ -84,8 +85,16 @@ class FileSystem(Protocol):
         """Return the names of all entries of a directory, sorted."""
         ...
 
+    def list_directories(self, directory: Path) -> list[str]:
+        """Return the names of the directories in a directory, sorted."""
+        ...
+
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents where they are missing."""
+        ...
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete a directory with everything in it; a missing one is no error."""
         ...
 
     def rename(self, source: Path, target: Path) -> None:
@@ -220,9 +229,18 @@ class RealFileSystem:
         """Return the names of all entries of a directory, sorted."""
         return sorted(entry.name for entry in directory.iterdir())
 
+    def list_directories(self, directory: Path) -> list[str]:
+        """Return the names of the directories in a directory, sorted."""
+        return sorted(entry.name for entry in directory.iterdir() if entry.is_dir())
+
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents where they are missing."""
         path.mkdir(parents=True, exist_ok=True)
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete a directory with everything in it; a missing one is no error."""
+        with suppress(FileNotFoundError):
+            rmtree(path)
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a file over `target` in one step."""

@@ -11,7 +11,7 @@ from kvorum.storage.flushed_offset import FlushedOffsetFile
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.partition_log import PartitionLogParts
 from kvorum.storage.partition_metadata import check_partition_metadata, write_partition_metadata
-from kvorum.storage.producer_snapshot import EmptyProducerSnapshots
+from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 from kvorum.storage.recovery import CheckedSegments, TornTail, check_segments
 from kvorum.storage.segment_list import SegmentList, create_segment, find_leftovers
 from kvorum.storage.snapshot_reader import check_snapshot
@@ -130,7 +130,7 @@ def _put_right(checked: _CheckedDirectory, *, files: FileSystem, config: LogConf
     if not checked.has_partition_metadata:
         write_partition_metadata(directory, files)
     rebuilt_indexes = checked.segments.repair()
-    producer_snapshots = EmptyProducerSnapshots(directory, files)
+    producer_snapshots = ProducerSnapshotFiles(directory, files, empty_producer_snapshot)
     segments = SegmentList(
         directory,
         checked.segments.segments or [create_segment(directory, 0, files=files, config=config)],

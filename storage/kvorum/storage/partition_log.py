@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kvorum.storage.batch_checks import check_as_written, headers_that_continue
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.batch_header import BatchHeader, read_header
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import (
     InvalidAppendError,
@@ -97,6 +97,11 @@ class PartitionLog:
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
 
+    def update_config(self, config: LogConfig) -> None:
+        """Use other settings from the next append on."""
+        self.config = config
+        self._segments.update_config(config)
+
     @property
     def log_start_offset(self) -> int:
         """The offset of the first record that may be read."""
@@ -108,9 +113,19 @@ class PartitionLog:
         return self._log_end_offset
 
     @property
+    def first_segment_offset(self) -> int:
+        """The base offset of the oldest segment."""
+        return self._segments.all[0].base_offset
+
+    @property
     def recovery_point(self) -> int:
         """The offset below which everything would survive a power cut."""
         return self._recovery_point
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Whether a failure has made the log unusable until its directory is opened again."""
+        return self._poison.is_there
 
     @property
     def size_bytes(self) -> int:
@@ -147,15 +162,8 @@ class PartitionLog:
 
     def _append_group(self, data: memoryview, headers: list[BatchHeader]) -> None:
         """Write batches that go into one segment."""
+        self._maybe_roll(len(data), headers)
         segment = self._segments.active
-        if segment.should_roll(
-            incoming_bytes=len(data),
-            max_timestamp=max(header.max_timestamp for header in headers),
-            last_offset=headers[-1].last_offset,
-            config=self.config,
-        ):
-            with self._poison.on_failure():
-                segment = self._segments.roll()
         try:
             segment.append(data, headers)
         except SegmentRollbackError as error:
@@ -165,6 +173,21 @@ class PartitionLog:
             for header in headers:
                 self._assign_epoch(header.leader_epoch, header.base_offset)
         self._log_end_offset = segment.end_offset
+
+    def maybe_roll(self, batch: memoryview) -> None:
+        """Begin a new segment if the active one has no place for a batch, as `append` does."""
+        self.demand_sound()
+        self._maybe_roll(len(batch), [read_header(batch)])
+
+    def _maybe_roll(self, size: int, headers: list[BatchHeader]) -> None:
+        if self._segments.active.should_roll(
+            incoming_bytes=size,
+            max_timestamp=max(header.max_timestamp for header in headers),
+            last_offset=headers[-1].last_offset,
+            config=self.config,
+        ):
+            with self._poison.on_failure():
+                self._segments.roll()
 
     def _assign_epoch(self, epoch: int, start_offset: int) -> None:
         if self._epochs.assign(epoch, start_offset):

@@ -13,7 +13,7 @@ PARTITION_METADATA = "partition.metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 _VERSION = 0
 _FORMAT = re.compile(r"version: (-?\d+)\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
-_ADVICE = "Check that the directory is the metadata log's"
+_ADVICE = "Check that the directory is that of this partition"
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:

@@ -98,6 +98,13 @@ class CompletedTransaction(NamedTuple):
     is_aborted: bool
 
 
+class ProducerAppendInfo(NamedTuple):
+    """What a batch changes: its producer's entry, and the transaction that it ends if any."""
+
+    entry: ProducerEntry
+    ended: CompletedTransaction | None = None
+
+
 class ProducerState:
     """The producers of one partition, and its transactions that readers may have to wait for."""
 
@@ -123,33 +130,55 @@ class ProducerState:
     def append(
         self, batch: RecordBatch, origin: AppendOrigin, *, transaction_version: int = 0
     ) -> CompletedTransaction | None:
-        """Take in a batch with its offsets; return the transaction that it ends.
+        """Check a batch and take it in; return the transaction that it ends. See `check`."""
+        change = self.check(batch, origin, transaction_version=transaction_version)
+        self.update(batch, change)
+        return change.ended
+
+    def check(
+        self, batch: RecordBatch, origin: AppendOrigin, *, transaction_version: int = 0
+    ) -> ProducerAppendInfo:
+        """Return what a batch with its offsets changes, without changing anything yet.
 
         A duplicate must have been looked for. Raises `ProducerError`, and `CorruptBatchError` for
         a control record that cannot be read.
         """
         before = self.entry(batch.producer_id)
-        ended: CompletedTransaction | None = None
-        if batch.is_control:
-            marker = _marker_of(batch)
-            if marker is None:
-                after = before
-            else:
-                after = _ended(before, batch, marker, origin, transaction_version)
-                if before.transaction_start is not None:
-                    ended = CompletedTransaction(
-                        batch.producer_id,
-                        before.transaction_start,
-                        batch.base_offset,
-                        marker.is_abort,
-                    )
-        else:
-            after = _appended(before, batch, origin)
-            if after.transaction_start != before.transaction_start:
-                self._open[batch.base_offset] = batch.producer_id
-        self._entries[batch.producer_id] = after
+        if not batch.is_control:
+            return ProducerAppendInfo(_appended(before, batch, origin))
+        marker = _marker_of(batch)
+        if marker is None:
+            return ProducerAppendInfo(before)
+        after = _ended(before, batch, marker, origin, transaction_version)
+        start = before.transaction_start
+        if start is None:
+            return ProducerAppendInfo(after)
+        ended = CompletedTransaction(batch.producer_id, start, batch.base_offset, marker.is_abort)
+        return ProducerAppendInfo(after, ended)
+
+    def update(self, batch: RecordBatch, change: ProducerAppendInfo) -> None:
+        """Take in a batch that was checked, and has been written since."""
+        start = change.entry.transaction_start
+        if start is not None and self.entry(batch.producer_id).transaction_start is None:
+            self._open[start] = batch.producer_id
+        self._entries[batch.producer_id] = change.entry
         self.end_offset = batch.next_offset
-        return ended
+
+    def restore(
+        self, entries: Mapping[int, ProducerEntry], end_offset: int, *, now_ms: int
+    ) -> None:
+        """Begin with stored producers as of `end_offset`, without those that have expired."""
+        self._entries = dict(entries)
+        self._open = {
+            entry.transaction_start: producer_id
+            for producer_id, entry in sorted(
+                entries.items(), key=lambda item: item[1].transaction_start or 0
+            )
+            if entry.transaction_start is not None
+        }
+        self._unreplicated = {}
+        self.end_offset = end_offset
+        self.expire(now_ms)
 
     def last_stable_offset(self, ended: CompletedTransaction) -> int:
         """Return where the log is stable once a transaction is ended, and no other one ends."""

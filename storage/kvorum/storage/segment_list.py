@@ -58,6 +58,10 @@ class SegmentList:
         """The bytes of all .log files together."""
         return sum(segment.size for segment in self._segments)
 
+    def update_config(self, config: LogConfig) -> None:
+        """Use other settings for what comes: new segments, and files that are deleted."""
+        self._config = config
+
     def holding(self, offset: int) -> Segment:
         """Return the segment that holds `offset`, or the oldest for anything below it."""
         bases = [segment.base_offset for segment in self._segments]

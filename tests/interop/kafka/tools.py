@@ -22,6 +22,7 @@ TOOL_CLASSES: Final = MappingProxyType(
         "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
         "kafka-configs": "kafka.admin.ConfigCommand",
         "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
         "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
         "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
         "kafka-features": "org.apache.kafka.tools.FeatureCommand",

@@ -11,6 +11,7 @@ from tests.unit.node.metadata_consumer import (
     EARLIEST,
     EARLIEST_LOCAL,
     FETCH_VERSIONS,
+    FIRST_VERSION_WITH_TOPIC_IDS,
     LATEST,
     LATEST_TIERED,
     LIST_OFFSETS_VERSIONS,
@@ -268,7 +269,7 @@ def test_a_replica_and_a_session_are_not_served(reading: Reading) -> None:
     assert response.responses == []
 
 
-def test_other_topics_are_refused_beside_it_and_at_once(reading: Reading) -> None:
+def test_other_topics_are_answered_beside_it_and_at_once(reading: Reading) -> None:
     request = fetch_request(0, version=12, min_bytes=10**9, max_wait_ms=60_000)
     request.topics.append(
         FetchRequestFetchTopic(topic="first", partitions=[FetchRequestFetchPartition()])
@@ -276,7 +277,7 @@ def test_other_topics_are_refused_beside_it_and_at_once(reading: Reading) -> Non
     ours, other = reading.broker.ask(request, FetchResponse, 12).responses
     assert (ours.topic, other.topic) == (CLUSTER_METADATA_TOPIC, "first")
     assert ours.partitions[0].error_code == ErrorCode.NONE
-    assert other.partitions[0].error_code == ErrorCode.INVALID_REQUEST
+    assert (other.partitions[0].error_code, other.partitions[0].records) == (ErrorCode.NONE, b"")
 
 
 def metadata_topic(response: MetadataResponse) -> MetadataResponseTopic:
@@ -326,7 +327,8 @@ def test_nobody_writes_to_it(reading: Reading) -> None:
     before = reading.log
     request = ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[topic])
     (refused,) = reading.broker.ask(request, ProduceResponse, 9).responses
-    assert refused.partition_responses[0].error_code == ErrorCode.INVALID_REQUEST
+    code = refused.partition_responses[0].error_code
+    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert reading.log == before
 
 
@@ -396,9 +398,14 @@ def test_nothing_is_there_where_the_setting_is_off(is_off: dict[str, str]) -> No
         assert with_id.error_code == ErrorCode.UNKNOWN_TOPIC_ID
         for version in FETCH_VERSIONS:
             got = fetch(broker, fetch_request(0, version=version), version)
-            assert (got.error_code, got.records) == (ErrorCode.INVALID_REQUEST, b"")
+            has_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
+            unknown = (
+                ErrorCode.UNKNOWN_TOPIC_ID if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            assert (got.error_code, got.records) == (unknown, b"")
         incremental = fetch_request(0)
         incremental.session_id, incremental.session_epoch = 7, 1
-        assert fetch(broker, incremental).error_code == ErrorCode.INVALID_REQUEST
+        whole = broker.ask(incremental, FetchResponse, 12)
+        assert whole.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         (listed,) = list_offsets(broker, EARLIEST)
         assert listed.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from kvorum.node.broker.metadata_fetch import FetchParams, fetch
+from kvorum.node.broker.metadata_fetch import MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.clock import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
@@ -72,8 +72,8 @@ class Broker:
         self.loader.commit([batch])
 
 
-def wish(offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0) -> FetchParams:
-    return FetchParams(
+def wish(offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0) -> MetadataFetchParams:
+    return MetadataFetchParams(
         offset=offset, max_bytes=10_000, min_bytes=min_bytes, max_wait_ms=max_wait_ms
     )
 

@@ -210,8 +210,15 @@ def test_a_controller_names_the_controllers(controller: RawClient, node: Cluster
     assert response.controller_id == node.leader_id
 
 
-def test_producing_without_acknowledgement_ends_the_connection(broker: RawClient) -> None:
+def test_nothing_is_answered_without_acknowledgement_and_an_error_ends_the_connection(
+    broker: RawClient,
+) -> None:
     broker.send(ProduceRequest(acks=0), 9)
+    broker.ask(SOFTWARE, ApiVersionsResponse, 3)
+    data = ProduceRequest.TopicProduceData(
+        "absent", partition_data=[ProduceRequest.PartitionProduceData(0, b"")]
+    )
+    broker.send(ProduceRequest(acks=0, topic_data=[data]), 9)
     assert broker.is_closed()
 
 

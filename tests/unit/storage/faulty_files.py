@@ -179,8 +179,17 @@ class FaultyFiles:
     def list_names(self, directory: Path) -> list[str]:
         return sorted(path.name for path in self.names if path.parent == directory)
 
+    def list_directories(self, directory: Path) -> list[str]:
+        return sorted(path.name for path in self.directories if path.parent == directory)
+
     def make_directory(self, path: Path) -> None:
         self.directories.add(path)
+
+    def remove_directory(self, path: Path) -> None:
+        self.count("remove", path)
+        self.directories.discard(path)
+        for name in [each for each in self.names if each.parent == path]:
+            self._change(NameChange(name, None))
 
     def rename(self, source: Path, target: Path) -> None:
         self.count("rename", source)

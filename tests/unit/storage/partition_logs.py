@@ -12,7 +12,7 @@ from kvorum.storage.batch_header import split_batches
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_loader import LoadedLog, LogCheckpoint, load_partition_log
 from kvorum.storage.partition_log import PartitionLog
-from kvorum.storage.producer_snapshot import EmptyProducerSnapshots
+from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 
 HERE = Path("/data/topic-0")
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -48,7 +48,7 @@ def loaded(
         config=config,
         checkpoint=checkpoint,
         recovery_point_keeper=Keeper(files),
-        producer_snapshots=EmptyProducerSnapshots(HERE, files),
+        producer_snapshots=ProducerSnapshotFiles(HERE, files, empty_producer_snapshot),
         now_ms=0,
     )
 

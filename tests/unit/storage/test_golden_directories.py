@@ -182,7 +182,7 @@ def test_every_clean_shutdown_file_is_understood(golden_sets: Path, tmp_path: Pa
     assert paths
     for path in paths:
         shutil.copy(path, tmp_path)
-        epoch = take_clean_shutdown(tmp_path, FILES)
+        epoch = take_clean_shutdown(tmp_path, FILES).broker_epoch
         assert epoch is not None
         write_clean_shutdown(tmp_path, FILES, broker_epoch=epoch)
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()

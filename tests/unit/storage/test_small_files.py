@@ -264,7 +264,7 @@ def test_the_empty_producer_state() -> None:
 @pytest.mark.parametrize("data", [b"", b"rubbish", b"[]", b'{"brokerEpoch":"x"}'])
 def test_a_clean_shutdown_that_says_nothing(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(data)
-    assert take_clean_shutdown(tmp_path, FILES) is None
+    assert take_clean_shutdown(tmp_path, FILES).broker_epoch is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -272,8 +272,8 @@ def test_a_clean_shutdown_counts_once(tmp_path: Path) -> None:
     write_clean_shutdown(tmp_path, FILES, broker_epoch=1323)
     path = tmp_path / ".kafka_cleanshutdown"
     assert path.read_bytes() == b'{"version":0,"brokerEpoch":1323}'
-    assert take_clean_shutdown(tmp_path, FILES) == 1323
-    assert take_clean_shutdown(tmp_path, FILES) is None
+    assert take_clean_shutdown(tmp_path, FILES).broker_epoch == 1323
+    assert take_clean_shutdown(tmp_path, FILES).broker_epoch is None
 
 
 def test_a_directory_has_one_owner_in_this_process(tmp_path: Path) -> None:

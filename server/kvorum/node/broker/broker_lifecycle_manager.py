@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -64,6 +64,7 @@ class BrokerLifecycleManager:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._complaint: tuple[str, str] | None = None
+        self._is_ready_to_unfence = False
         loader.subscribe(self._check_registration)
 
     @property
@@ -81,10 +82,11 @@ class BrokerLifecycleManager:
         """Whether this incarnation is unfenced in the metadata that this node knows."""
         return self._is_unfenced(self._loader.published)
 
-    async def start(self) -> None:
+    async def start(self, recover: Callable[[], Awaitable[None]]) -> None:
         """Register; return once the broker runs and is unfenced in its own metadata.
 
-        Raises NodeStartError if it cannot register in time.
+        `recover` is awaited before the broker asks to be unfenced, when it has the metadata: it
+        opens the logs. Raises NodeStartError if the broker cannot register in time.
         """
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(lambda _: self._wake())
@@ -99,6 +101,12 @@ class BrokerLifecycleManager:
                 "(initial.broker.registration.timeout.ms). "
                 "Check that the controllers of the quorum run and can be reached"
             ) from None
+        await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RECOVERY)
+        if self._lifecycle.state is BrokerState.RECOVERY:
+            await recover()
+            self._is_ready_to_unfence = True
+            self._lifecycle.hurry(self._clock.monotonic_ms())
+            self._wake()
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
         await self._loader.wait_for(self._is_unfenced)
 
@@ -185,6 +193,7 @@ class BrokerLifecycleManager:
         return LocalView(
             metadata_offset=self._loader.published_offset,
             cordoned_directories=self._cordoned_directories if has_place else None,
+            is_ready_to_unfence=self._is_ready_to_unfence,
         )
 
     def _is_unfenced(self, image: MetadataImage) -> bool:

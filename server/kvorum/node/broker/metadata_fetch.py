@@ -19,7 +19,7 @@ UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchParams:
+class MetadataFetchParams:
     """What a consumer asks for, in the terms of the request."""
 
     offset: int
@@ -38,7 +38,7 @@ class FetchPartitionData:
     records: bytes | memoryview = b""
 
 
-async def fetch(topic: MetadataTopic, params: FetchParams) -> FetchPartitionData:
+async def fetch(topic: MetadataTopic, params: MetadataFetchParams) -> FetchPartitionData:
     """Return committed records from an offset on; wait until there are enough, or time is up."""
     try:
         if params.offset > topic.end_offset():
@@ -54,7 +54,7 @@ async def fetch(topic: MetadataTopic, params: FetchParams) -> FetchPartitionData
     return FetchPartitionData(ErrorCode.NONE, topic.high_watermark, topic.log_start_offset, records)
 
 
-async def _enough(topic: MetadataTopic, params: FetchParams) -> bytes | memoryview:
+async def _enough(topic: MetadataTopic, params: MetadataFetchParams) -> bytes | memoryview:
     """Return at least `min_bytes` of records, or what there is when the time is up."""
     deadline_ms = topic.now_ms() + params.max_wait_ms
     max_bytes = min(params.max_bytes, ANSWER_BYTES_MAX)

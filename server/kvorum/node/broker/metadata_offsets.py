@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.unified_log import TimestampAndOffset
 from kvorum.wire.records import read_batches
 
 LATEST: Final = -1
@@ -15,14 +16,6 @@ EARLIEST_LOCAL: Final = -4
 SCAN_BYTES: Final = 64 * 1024
 """How much of the log is looked through before other work of the event loop gets its turn."""
 NO_TIMESTAMP: Final = -1
-
-
-class TimestampAndOffset(NamedTuple):
-    """A place in the log, and the timestamp and epoch of its record where that was looked at."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 NOT_FOUND: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)

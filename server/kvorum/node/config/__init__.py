@@ -13,6 +13,7 @@ from kvorum.node.config.properties import load_properties, parse_overrides
 from kvorum.node.config.security import SecuritySettings
 from kvorum.node.config.settings import (
     BrokerSettings,
+    LogSettings,
     MetadataLogSettings,
     NetworkSettings,
     QuorumSettings,
@@ -27,6 +28,7 @@ __all__ = [
     "Listener",
     "Listeners",
     "LogFormat",
+    "LogSettings",
     "MetadataLogSettings",
     "NetworkSettings",
     "NodeConfig",

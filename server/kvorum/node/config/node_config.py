@@ -15,6 +15,7 @@ from kvorum.node.config.own_settings import OwnSettings, own_settings
 from kvorum.node.config.security import SecuritySettings, security_settings
 from kvorum.node.config.settings import (
     BrokerSettings,
+    LogSettings,
     MetadataLogSettings,
     MutationQuotaSettings,
     NetworkSettings,
@@ -22,6 +23,7 @@ from kvorum.node.config.settings import (
     QuorumSettings,
     TopicSettings,
     broker_settings,
+    log_settings,
     metadata_log_settings,
     mutation_quota_settings,
     network_settings,
@@ -56,6 +58,7 @@ class NodeConfig:
     metadata_log: MetadataLogSettings
     quorum: QuorumSettings
     broker: BrokerSettings
+    logs: LogSettings
     topics: TopicSettings
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
@@ -117,6 +120,7 @@ class NodeConfig:
             metadata_log=metadata_log_settings(values, directory=directory),
             quorum=quorum,
             broker=broker_settings(values),
+            logs=log_settings(values),
             topics=topic_settings(values),
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),

@@ -71,6 +71,17 @@ class BrokerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The logs of topics: checkpoints, deletion, producers, and the size of fetches."""
+
+    high_watermark_checkpoint_ms: int
+    recovery_point_checkpoint_ms: int
+    delete_delay_ms: int
+    producer_id_expiration_ms: int
+    fetch_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSettings:
     """The defaults of topics, and which operations on them are allowed."""
 
@@ -164,6 +175,19 @@ def broker_settings(values: BrokerValues) -> BrokerSettings:
         registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
         is_controlled_shutdown_enabled=values.boolean("controlled.shutdown.enable"),
         cordoned_log_directories=values.optional_words("cordoned.log.dirs") or (),
+    )
+
+
+def log_settings(values: BrokerValues) -> LogSettings:
+    """Read the keys about the logs of topics that are not a topic's own."""
+    return LogSettings(
+        high_watermark_checkpoint_ms=values.integer(
+            "replica.high.watermark.checkpoint.interval.ms"
+        ),
+        recovery_point_checkpoint_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
+        delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
+        producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
+        fetch_bytes_max=values.integer("fetch.max.bytes"),
     )
 
 

@@ -11,26 +11,61 @@ from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
+    DescribeLogDirsRequestDescribableLogDirTopic,
     DescribeLogDirsResponse,
+    DescribeLogDirsResponseDescribeLogDirsPartition,
     DescribeLogDirsResponseDescribeLogDirsResult,
+    DescribeLogDirsResponseDescribeLogDirsTopic,
 )
 from kvorum.wire.primitives import Message
 
 
-async def answer(_request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Describe each directory; none has replicas, because partitions contain no records."""
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Describe each directory, and the logs in it that are asked for."""
+    body = request.body
+    assert isinstance(body, DescribeLogDirsRequest)
     directories = dict.fromkeys(broker.config.log_directories)
     cordoned = set(broker.config.broker.cordoned_log_directories)
-    return DescribeLogDirsResponse(
-        results=[
-            _describe(Path(directory), is_cordoned=bool(cordoned & {directory, "*"}))
-            for directory in directories
-        ]
+    logs = {directory.path: directory for directory in broker.replicas.log_directories}
+    results: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
+    for directory in directories:
+        path = Path(directory)
+        described = _describe(path, is_cordoned=bool(cordoned & {directory, "*"}))
+        if path in logs and described.error_code == ErrorCode.NONE:
+            described.topics = _topics(logs[path], body.topics)
+        results.append(described)
+    return DescribeLogDirsResponse(results=results)
+
+
+def _topics(
+    directory: LogDirectory, asked: list[DescribeLogDirsRequestDescribableLogDirTopic] | None
+) -> list[DescribeLogDirsResponseDescribeLogDirsTopic]:
+    """Return the logs of a directory by topic: all, or those of the partitions asked for."""
+    wanted = (
+        None
+        if asked is None
+        else {TopicPartition(one.topic, index) for one in asked for index in one.partitions}
     )
+    topics: dict[str, DescribeLogDirsResponseDescribeLogDirsTopic] = {}
+    for topic_partition, log in tuple(directory.logs.items()):
+        if wanted is not None and topic_partition not in wanted:
+            continue
+        name = topic_partition.topic
+        topic = topics.setdefault(name, DescribeLogDirsResponseDescribeLogDirsTopic(name))
+        topic.partitions.append(
+            DescribeLogDirsResponseDescribeLogDirsPartition(
+                partition_index=topic_partition.partition,
+                partition_size=log.size_bytes,
+                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+            )
+        )
+    return list(topics.values())
 
 
 def _describe(

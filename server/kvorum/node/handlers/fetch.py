@@ -1,21 +1,27 @@
-"""Fetch (1) on a broker: the metadata topic, where that may be read; all else is refused.
+"""Fetch (1) on a broker: partitions that it leads, and the metadata topic, where that may be read.
 
-Partitions of other topics contain no records yet. There are no fetch sessions: every response has
-session id 0, upon which clients send full requests.
+There are no fetch sessions: every response has session id 0, upon which clients send full requests.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kvorum.broker.partition import IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.node.broker.metadata_fetch import FetchParams, FetchPartitionData, fetch
+from kvorum.node.broker.delayed_fetch import (
+    FetchParams,
+    FetchResult,
+    PartitionFetch,
+    fetch_messages,
+)
+from kvorum.node.broker.hosting import Hosting, TopicChoice
+from kvorum.node.broker.metadata_fetch import FetchPartitionData, MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.handlers.no_data import error_for
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -35,24 +41,131 @@ from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+_DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 
 
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Read the metadata topic, and refuse every other partition."""
+    """Read what is asked for; wait for records where nothing is refused."""
     body = request.body
     assert isinstance(body, FetchRequest)
-    served = broker.metadata_topic
-    if served is None:
-        return FetchResponse(responses=_refusals(body.topics, request, broker))
     if body.session_epoch > 0:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    asked = [topic for topic in body.topics if _is_metadata(topic)]
-    others = [topic for topic in body.topics if not _is_metadata(topic)]
+    served = broker.metadata_topic
+    asked = [topic for topic in body.topics if served is not None and _is_metadata(topic)]
+    others = [topic for topic in body.topics if topic not in asked]
     responses: list[FetchResponseFetchableTopicResponse] = []
-    if asked:
-        # A client that has a refusal coming gets it at once.
+    if served is not None and asked:
+        # A client that asks for other partitions too gets what there is at once.
         responses.append(await _metadata(asked, request, served, may_wait=not others))
-    return FetchResponse(responses=responses + _refusals(others, request, broker))
+    if others:
+        responses += await _records(others, request, broker, may_wait=not asked)
+    return FetchResponse(responses=responses)
+
+
+async def _records(
+    topics: list[FetchRequestFetchTopic],
+    request: IncomingRequest,
+    broker: BrokerServices,
+    *,
+    may_wait: bool,
+) -> list[FetchResponseFetchableTopicResponse]:
+    """Return what was read, topic by topic, and behind it what is refused."""
+    body = request.body
+    assert isinstance(body, FetchRequest)
+    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
+    refused: list[FetchResponseFetchableTopicResponse] = []
+    for topic in topics:
+        fetches, refusals = _sorted_out(topic, request, hosting)
+        admitted.append((topic, fetches))
+        if refusals:
+            refused.append(_of_topic(topic, refusals))
+    everything = [fetch for _, fetches in admitted for fetch in fetches]
+    if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    params = FetchParams(
+        max_wait_ms=body.max_wait_ms if may_wait and not refused else 0,
+        min_bytes=body.min_bytes,
+        max_bytes=min(body.max_bytes, broker.config.logs.fetch_bytes_max),
+        isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
+    )
+    results = iter(await fetch_messages(everything, params))
+    read = [
+        _of_topic(
+            topic,
+            [_read_partition(fetch, next(results), params) for fetch in fetches],
+        )
+        for topic, fetches in admitted
+        if fetches
+    ]
+    return read + refused
+
+
+def _sorted_out(
+    topic: FetchRequestFetchTopic, request: IncomingRequest, hosting: Hosting
+) -> tuple[list[PartitionFetch], list[FetchResponsePartitionData]]:
+    """Return the partitions of a topic that may be read, and the refusals of the others."""
+    # As in Kafka, what is asked last about a partition counts.
+    wishes = {wish.partition: wish for wish in topic.partitions}
+    fetches: list[PartitionFetch] = []
+    refusals: list[FetchResponsePartitionData] = []
+    try:
+        found = hosting.topic(
+            TopicChoice(topic.topic, topic.topic_id), AclOperation.READ, request.access
+        )
+    except RequestError as error:
+        return [], [_refused_partition(index, error.code) for index in wishes]
+    for wish in wishes.values():
+        try:
+            partition = hosting.partition(found, wish.partition)
+        except RequestError as error:
+            refusals.append(_refused_partition(wish.partition, error.code))
+            continue
+        fetches.append(
+            PartitionFetch(
+                partition, wish.fetch_offset, wish.partition_max_bytes, wish.current_leader_epoch
+            )
+        )
+    return fetches, refusals
+
+
+def _of_topic(
+    topic: FetchRequestFetchTopic, partitions: list[FetchResponsePartitionData]
+) -> FetchResponseFetchableTopicResponse:
+    return FetchResponseFetchableTopicResponse(
+        topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def _read_partition(
+    fetch: PartitionFetch, result: FetchResult, params: FetchParams
+) -> FetchResponsePartitionData:
+    read = result.read
+    index = fetch.partition.topic_partition.partition
+    if read is None:
+        return FetchResponsePartitionData(
+            partition_index=index,
+            error_code=result.error,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+    is_committed = params.isolation is IsolationLevel.READ_COMMITTED
+    return FetchResponsePartitionData(
+        partition_index=index,
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.last_stable_offset,
+        log_start_offset=read.log_start_offset,
+        # No transaction can have been aborted: none is coordinated here.
+        aborted_transactions=[] if is_committed else None,
+        records=read.records,
+    )
+
+
+def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionData:
+    return FetchResponsePartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, records=b""
+    )
 
 
 def _is_metadata(topic: FetchRequestFetchTopic) -> bool:
@@ -99,8 +212,10 @@ def _error_of(index: int, request: IncomingRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _params(body: FetchRequest, wish: FetchRequestFetchPartition, *, may_wait: bool) -> FetchParams:
-    return FetchParams(
+def _params(
+    body: FetchRequest, wish: FetchRequestFetchPartition, *, may_wait: bool
+) -> MetadataFetchParams:
+    return MetadataFetchParams(
         offset=wish.fetch_offset,
         max_bytes=min(wish.partition_max_bytes, body.max_bytes),
         min_bytes=body.min_bytes,
@@ -126,40 +241,6 @@ def _partition(
         log_start_offset=data.log_start_offset,
         aborted_transactions=[] if body.isolation_level == READ_COMMITTED else None,
         records=data.records,
-    )
-
-
-def _refusals(
-    topics: list[FetchRequestFetchTopic], request: IncomingRequest, broker: BrokerServices
-) -> list[FetchResponseFetchableTopicResponse]:
-    return [
-        _refusal(
-            topic,
-            error_for(
-                broker.loader.published.topics,
-                name=topic.topic,
-                topic_id=topic.topic_id,
-                operation=AclOperation.READ,
-                access=request.access,
-            ),
-        )
-        for topic in topics
-    ]
-
-
-def _refusal(topic: FetchRequestFetchTopic, code: ErrorCode) -> FetchResponseFetchableTopicResponse:
-    return FetchResponseFetchableTopicResponse(
-        topic=topic.topic,
-        topic_id=topic.topic_id,
-        partitions=[
-            FetchResponsePartitionData(
-                partition_index=partition.partition,
-                error_code=code,
-                high_watermark=-1,
-                records=b"",
-            )
-            for partition in topic.partitions
-        ],
     )
 
 

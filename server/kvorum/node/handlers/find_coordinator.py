@@ -10,7 +10,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.handlers.no_data import ERROR, MESSAGE
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.api_keys import ApiKey
@@ -23,6 +22,9 @@ from kvorum.wire.messages.find_coordinator import (
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
+ERROR = ErrorCode.INVALID_REQUEST
+"""Clients do not retry it; its default text mentions "an incompatible broker", which is true."""
+MESSAGE = "This broker coordinates neither groups nor transactions."
 GROUP, TRANSACTION, SHARE = range(3)
 NEEDED = MappingProxyType(
     {

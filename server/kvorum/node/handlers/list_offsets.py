@@ -1,7 +1,4 @@
-"""ListOffsets (2): the metadata topic, where that may be read; all other partitions are empty.
-
-An empty partition begins and ends at offset 0.
-"""
+"""ListOffsets (2): the partitions that this broker leads, and the metadata topic where readable."""
 
 from __future__ import annotations
 
@@ -10,18 +7,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kvorum.broker.partition import IsolationLevel, Partition
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.metadata.topics_image import TopicsImage
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.metadata_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
     MAX_TIMESTAMP,
+    NO_TIMESTAMP,
     find_offset,
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
@@ -29,6 +29,7 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
+from kvorum.storage.unified_log import TimestampAndOffset
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_offsets import (
@@ -46,8 +47,6 @@ FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
     {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
 )
 """The first version in which each special timestamp may be requested."""
-PLACES_OF_AN_EMPTY_LOG = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
-"""All other timestamps, above all that of a record, have no offset in an empty log."""
 
 
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
@@ -59,7 +58,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     response = ListOffsetsResponse()
     for topic in body.topics:
         if topic.name in allowed:
-            response.topics.append(await _topic(topic, counts, request.version, broker))
+            response.topics.append(await _topic(topic, counts, request, broker))
     response.topics += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         for topic in body.topics
@@ -82,35 +81,38 @@ def _allowed_topics(
 
 async def _topic(
     topic: ListOffsetsRequestListOffsetsTopic,
-    counts: Counter[int],
-    version: int,
+    counts: Counter[tuple[str, int]],
+    request: IncomingRequest,
     broker: BrokerServices,
 ) -> ListOffsetsResponseListOffsetsTopicResponse:
     served = broker.metadata_topic
     if served is not None and topic.name == CLUSTER_METADATA_TOPIC:
         partitions = [
-            await _in_metadata(asked, counts, version, served) for asked in topic.partitions
+            await _in_metadata(asked, request.version, served) for asked in topic.partitions
         ]
     else:
-        topics = broker.loader.published.topics
-        partitions = [
-            _partition(asked, _find(topics, topic.name, asked), broker, version)
-            for asked in topic.partitions
-        ]
-    return ListOffsetsResponseListOffsetsTopicResponse(name=topic.name, partitions=partitions)
+        found = broker.loader.published.topics.by_name(topic.name)
+        partitions = [_partition(asked, found, request, broker) for asked in topic.partitions]
+    # As in Kafka, a partition that is asked about twice is refused once.
+    once = {partition.partition_index: partition for partition in partitions}
+    for index in once:
+        if counts[topic.name, index] > 1:
+            once[index] = ListOffsetsResponseListOffsetsPartitionResponse(
+                partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+            )
+    return ListOffsetsResponseListOffsetsTopicResponse(
+        name=topic.name, partitions=list(once.values())
+    )
 
 
 async def _in_metadata(
     asked: ListOffsetsRequestListOffsetsPartition,
-    counts: Counter[int],
     version: int,
     served: MetadataTopic,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse:
-    """Answer for a partition of the metadata topic; as in Kafka, only one asked about once."""
+    """Answer for a partition of the metadata topic."""
     found = ListOffsetsResponseListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    if counts[asked.partition_index] > 1:
-        found.error_code = ErrorCode.INVALID_REQUEST
-    elif not _has_version(asked.timestamp, version):
+    if not _has_version(asked.timestamp, version):
         found.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif asked.partition_index != CLUSTER_METADATA_PARTITION:
         found.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -119,13 +121,10 @@ async def _in_metadata(
     return found
 
 
-def _times_asked(body: ListOffsetsRequest) -> Counter[int]:
-    """Return how often the whole request names each partition of the metadata topic."""
+def _times_asked(body: ListOffsetsRequest) -> Counter[tuple[str, int]]:
+    """Return how often the whole request names each partition."""
     return Counter(
-        asked.partition_index
-        for topic in body.topics
-        if topic.name == CLUSTER_METADATA_TOPIC
-        for asked in topic.partitions
+        (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
     )
 
 
@@ -165,32 +164,60 @@ def _refused_topic(
     )
 
 
-def _find(
-    topics: TopicsImage, name: str, asked: ListOffsetsRequestListOffsetsPartition
-) -> PartitionRegistration | None:
-    topic = topics.by_name(name)
-    return None if topic is None else topic.partitions.get(asked.partition_index)
-
-
 def _partition(
     asked: ListOffsetsRequestListOffsetsPartition,
-    partition: PartitionRegistration | None,
+    topic: TopicImage | None,
+    request: IncomingRequest,
     broker: BrokerServices,
-    version: int,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse:
-    found = ListOffsetsResponseListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    place = asked.timestamp
-    if not _has_version(place, version):
-        found.error_code = ErrorCode.UNSUPPORTED_VERSION
-    elif partition is None:
-        found.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif partition.leader != broker.config.node_id:
-        found.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    elif place in PLACES_OF_AN_EMPTY_LOG:
-        found.offset = 0
-        if version >= FIRST_VERSION_WITH_EPOCH:
-            found.leader_epoch = partition.leader_epoch
-    return found
+    """Answer for a partition that this broker leads."""
+    body = request.body
+    assert isinstance(body, ListOffsetsRequest)
+    answered = ListOffsetsResponseListOffsetsPartitionResponse(
+        partition_index=asked.partition_index
+    )
+    try:
+        if not _has_version(asked.timestamp, request.version):
+            raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION)
+        if topic is None:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+        partition = hosting.partition(topic, asked.partition_index)
+        partition.check_current_leader_epoch(asked.current_leader_epoch)
+        partition.demand_leader()
+        isolation = IsolationLevel(body.isolation_level)
+        found = _place(partition, asked.timestamp, isolation)
+    except (RequestError, LeaderRefusesError) as error:
+        answered.error_code = error.code
+        return answered
+    except StorageError:
+        answered.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return answered
+    if found is not None:
+        answered.offset, answered.timestamp = found.offset, found.timestamp
+        if request.version >= FIRST_VERSION_WITH_EPOCH:
+            answered.leader_epoch = found.leader_epoch
+    return answered
+
+
+def _place(
+    partition: Partition, timestamp: int, isolation: IsolationLevel
+) -> TimestampAndOffset | None:
+    """Return the place that a timestamp, or a number for a place, stands for; None without one."""
+    log = partition.log
+    end_offset = partition.readable_end(isolation)
+    if timestamp == LATEST:
+        return TimestampAndOffset(NO_TIMESTAMP, end_offset, partition.leader_epoch)
+    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+        first = log.epoch_starts[0] if log.epoch_starts else None
+        is_known = first is not None and first.start_offset <= log.log_start_offset
+        epoch = first.epoch if first is not None and is_known else -1
+        return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
+    if timestamp == MAX_TIMESTAMP:
+        found = log.record_of_max_timestamp()
+        return None if found is None or found.offset >= end_offset else found
+    # The other special numbers are about tiered storage, which no log here has.
+    return None if timestamp < 0 else log.first_record_since(timestamp, end_offset=end_offset)
 
 
 def _refuse(request: ListOffsetsRequest, error: RequestError, _version: int) -> ListOffsetsResponse:

@@ -1,0 +1,66 @@
+"""What a change of the image means for the replicas of one broker (Kafka's LocalReplicaChanges)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.storage.topic_partition import TopicPartition
+
+
+class PartitionInfo(NamedTuple):
+    """A partition by name and by topic id, with its state in the metadata log."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    registration: PartitionRegistration
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReplicaChanges:
+    """The partitions that the broker leads or follows in another way, and those that it loses."""
+
+    leaders: list[PartitionInfo] = field(default_factory=list[PartitionInfo])
+    followers: list[PartitionInfo] = field(default_factory=list[PartitionInfo])
+    deletes: list[PartitionInfo] = field(default_factory=list[PartitionInfo])
+
+
+def local_changes(before: TopicsImage, after: TopicsImage, broker_id: int) -> LocalReplicaChanges:
+    """Return the changes from one image to a later one for the replicas of `broker_id`."""
+    changes = LocalReplicaChanges()
+    if before is after:
+        return changes
+    for topic_id, topic in after.by_id.items():
+        old = before.by_id.get(topic_id)
+        if old is not topic:
+            _compare(old, topic, broker_id, changes)
+    for topic_id, topic in before.by_id.items():
+        if topic_id not in after.by_id:
+            changes.deletes.extend(_replicas(topic, broker_id))
+    return changes
+
+
+def _compare(
+    old: TopicImage | None, new: TopicImage, broker_id: int, changes: LocalReplicaChanges
+) -> None:
+    for index, registration in new.partitions.in_order():
+        known = None if old is None else old.partitions.get(index)
+        if known is registration:
+            continue
+        info = PartitionInfo(TopicPartition(new.name, index), new.id, registration)
+        if broker_id not in registration.replicas:
+            if known is not None and broker_id in known.replicas:
+                changes.deletes.append(info)
+        elif registration.leader == broker_id:
+            changes.leaders.append(info)
+        else:
+            changes.followers.append(info)
+
+
+def _replicas(topic: TopicImage, broker_id: int) -> Iterator[PartitionInfo]:
+    for index, registration in topic.partitions.in_order():
+        if broker_id in registration.replicas:
+            yield PartitionInfo(TopicPartition(topic.name, index), topic.id, registration)

@@ -1,0 +1,209 @@
+"""One partition that this broker has a replica of (Kafka's Partition).
+
+Time is an argument. A request that waits for a partition is called when that changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import RecordBatch
+
+ALL_IN_SYNC = -1
+"""The value of ``acks`` upon which every replica in sync must have the records."""
+NO_EPOCH = -1
+
+
+class IsolationLevel(Enum):
+    """Which records a consumer sees: all committed ones, or those of no open transaction."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+class PartitionContext(NamedTuple):
+    """What a partition knows of its broker: the id, the epoch, and the cluster as of now."""
+
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    cluster: Callable[[], ClusterImage]
+
+
+class LogReadInfo(NamedTuple):
+    """The result of a read: the offsets were taken before the records were read."""
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: bytes | memoryview
+
+
+class Partition:
+    """A replica of one partition: its log, and what it needs while it leads."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        log: UnifiedLog,
+        context: PartitionContext,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self._context = context
+        self._leader: PartitionLeader | None = None
+        self._leader_epoch = NO_EPOCH
+        self._watchers: set[Callable[[], None]] = set()
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch that the metadata log has, -1 before the first."""
+        return self._leader_epoch
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads the partition."""
+        return self._leader is not None
+
+    def make_leader(
+        self, registration: PartitionRegistration, *, min_insync_replicas: int, now_ms: float
+    ) -> None:
+        """Lead the partition, or go on leading it, as the metadata log has it."""
+        leader = self._leader
+        if leader is None:
+            settings = LeaderSettings(
+                broker_id=self._context.broker_id,
+                topic_id=self.topic_id,
+                partition_index=self.topic_partition.partition,
+                min_insync_replicas=min_insync_replicas,
+            )
+            leader = PartitionLeader(
+                settings,
+                broker_epoch=self._context.broker_epoch,
+                cluster=self._context.cluster,
+                high_watermark=self.log.high_watermark,
+            )
+        if registration.leader_epoch > self._leader_epoch:
+            self.log.assign_epoch_start_offset(registration.leader_epoch)
+            self._leader_epoch = registration.leader_epoch
+        self._leader = leader
+        leader.lead(registration, log_end_offset=self.log.log_end_offset, now_ms=now_ms)
+        self._follow_high_watermark(leader)
+
+    def stop_leading(self, registration: PartitionRegistration) -> None:
+        """Lead no longer; requests that wait for this leader are answered so."""
+        self._leader = None
+        self._leader_epoch = registration.leader_epoch
+        self._changed()
+
+    def close(self) -> None:
+        """Be no replica any more."""
+        self._leader = None
+        self._changed()
+
+    def append_records_to_leader(
+        self, batch: RecordBatch, *, required_acks: int, wall_ms: int, now_ms: float
+    ) -> LogAppendInfo:
+        """Append a client's batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
+
+        Raises LeaderRefusesError, RecordValidationError, ProducerError, or StorageError.
+        """
+        leader = self.demand_leader()
+        if required_acks == ALL_IN_SYNC:
+            leader.check_append()
+        info = self.log.append_as_leader(batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms)
+        leader.on_append(self.log.log_end_offset, now_ms)
+        self._follow_high_watermark(leader)
+        return info
+
+    def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
+        """Return the code of a write with ``acks=all``, None while it has to wait."""
+        if self._leader is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._leader.check_acks_all(required_offset)
+
+    def check_current_leader_epoch(self, epoch: int) -> None:
+        """Raise LeaderRefusesError for a request of another leader epoch; -1 passes."""
+        if epoch in {NO_EPOCH, self._leader_epoch}:
+            return
+        is_old = epoch < self._leader_epoch
+        raise LeaderRefusesError(
+            ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+
+    def fetch_records(
+        self, offset: int, max_bytes: int, *, isolation: IsolationLevel, leader_epoch: int
+    ) -> LogReadInfo:
+        """Read for a consumer; at least one batch where there is one, else at most `max_bytes`.
+
+        Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
+        """
+        self.check_current_leader_epoch(leader_epoch)
+        self.demand_leader()
+        log = self.log
+        end_offset = self.readable_end(isolation)
+        high_watermark, last_stable = log.high_watermark, log.last_stable_offset
+        start = log.log_start_offset
+        records = log.read(offset, max_bytes, end_offset=end_offset)
+        return LogReadInfo(high_watermark, last_stable, start, records)
+
+    def readable_end(self, isolation: IsolationLevel) -> int:
+        """Return the offset up to which a consumer may read."""
+        is_committed = isolation is IsolationLevel.READ_COMMITTED
+        return self.log.last_stable_offset if is_committed else self.log.high_watermark
+
+    def last_offset_for_epoch(self, requested: int) -> tuple[int, int]:
+        """Return the largest epoch not above `requested` and where it ends, (-1, -1) if unknown."""
+        starts = self.log.epoch_starts
+        if requested < 0 or not starts or requested > starts[-1].epoch:
+            return NO_EPOCH, -1
+        if requested < starts[0].epoch:
+            return requested, starts[0].start_offset
+        above = bisect_right(starts, requested, key=lambda entry: entry.epoch)
+        is_last = above == len(starts)
+        end = self.log.log_end_offset if is_last else starts[above].start_offset
+        return starts[above - 1].epoch, end
+
+    def demand_leader(self) -> PartitionLeader:
+        """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
+        if self._leader is None:
+            raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._leader
+
+    def delete_records(self, offset: int, *, now_ms: int) -> int:
+        """Move the log's start up to `offset`; return the low watermark of all replicas.
+
+        Raises LeaderRefusesError, and OffsetOutOfRangeError above the high watermark.
+        """
+        self.demand_leader()
+        self.log.delete_records(offset, now_ms=now_ms)
+        self._changed()
+        return self.log.log_start_offset
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` whenever there may be more to read, or the leader changes."""
+        self._watchers.add(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` no longer."""
+        self._watchers.discard(watcher)
+
+    def _follow_high_watermark(self, leader: PartitionLeader) -> None:
+        if leader.high_watermark != self.log.high_watermark:
+            self.log.update_high_watermark(leader.high_watermark)
+            self._changed()
+
+    def _changed(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher()

@@ -1,0 +1,110 @@
+"""The settings of a topic's logs, from its configuration and the broker's (Kafka's LogConfig)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, cast
+
+from kvorum.metadata.config_definitions import InvalidConfigError, parse_value
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.effective_configs import (
+    MIN_INSYNC_REPLICAS,
+    BrokerConfigLayers,
+    effective_topic_config,
+)
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log_validator import RecordRules, TimestampType
+from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.wire.records import Compression
+
+_COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
+    {
+        "producer": None,
+        "uncompressed": Compression.NONE,
+        "gzip": Compression.GZIP,
+        "snappy": Compression.SNAPPY,
+        "lz4": Compression.LZ4,
+        "zstd": Compression.ZSTD,
+    }
+)
+_TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
+    {
+        "CreateTime": TimestampType.CREATE_TIME,
+        "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+    }
+)
+
+
+class TopicValues:
+    """The effective values of one topic's keys; a value that is invalid is its default."""
+
+    def __init__(self, name: str, configs: ConfigsImage, layers: BrokerConfigLayers) -> None:
+        self._texts = configs.of(ResourceType.TOPIC, name)
+        self._layers = layers
+
+    def integer(self, key: str) -> int:
+        """Return the value of a key whose type is int or long."""
+        value = self._value(key)
+        assert isinstance(value, int)
+        return value
+
+    def optional_integer(self, key: str) -> int | None:
+        """Return the value of a key that has none by default."""
+        value = self._value(key)
+        return value if isinstance(value, int) else None
+
+    def text(self, key: str) -> str:
+        """Return the value of a key whose type is string."""
+        value = self._value(key)
+        assert isinstance(value, str)
+        return value
+
+    def names(self, key: str) -> frozenset[str]:
+        """Return the values of a key whose type is list."""
+        value = self._value(key)
+        assert isinstance(value, tuple)
+        return frozenset(map(str, cast("tuple[object, ...]", value)))
+
+    def _value(self, key: str) -> object:
+        found = effective_topic_config(key, self._texts, self._layers)
+        try:
+            return parse_value(found.definition, found.value)
+        except InvalidConfigError:
+            default = effective_topic_config(key, {}, BrokerConfigLayers())
+            return parse_value(default.definition, default.value)
+
+
+def topic_log_config(values: TopicValues) -> TopicLogConfig:
+    """Return the settings of a topic's logs."""
+    policies = values.names("cleanup.policy")
+    is_compacted = "compact" in policies
+    segment_ms = values.integer("segment.ms")
+    if is_compacted:
+        segment_ms = min(segment_ms, values.integer("max.compaction.lag.ms"))
+    return TopicLogConfig(
+        segments=LogConfig(
+            segment_bytes=values.optional_integer("internal.segment.bytes")
+            or values.integer("segment.bytes"),
+            segment_ms=segment_ms,
+            retention_bytes=values.integer("retention.bytes"),
+            retention_ms=values.integer("retention.ms"),
+            delete_delay_ms=values.integer("file.delete.delay.ms"),
+            index_interval_bytes=values.integer("index.interval.bytes"),
+            index_size_bytes_max=values.integer("segment.index.bytes"),
+        ),
+        rules=RecordRules(
+            timestamp_before_max_ms=values.integer("message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=values.integer("message.timestamp.after.max.ms"),
+            timestamp_type=_TIMESTAMP_TYPES[values.text("message.timestamp.type")],
+            compression=_COMPRESSIONS[values.text("compression.type")],
+            is_compacted=is_compacted,
+        ),
+        max_message_bytes=values.integer("max.message.bytes"),
+        may_delete_records=not policies or "delete" in policies,
+    )
+
+
+def min_insync_replicas(values: TopicValues) -> int:
+    """Return how many replicas must be in sync for a write with ``acks=all``."""
+    return values.integer(MIN_INSYNC_REPLICAS)

@@ -1,0 +1,41 @@
+"""A request that waits for partitions to change: Kafka's DelayedOperation, without a purgatory.
+
+What waits is called by the partitions it waits for; nothing polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Final
+
+from kvorum.broker.partition import Partition
+
+_MS_PER_S: Final = 1000
+
+
+async def wait_until(
+    is_complete: Callable[[], bool], partitions: Collection[Partition], *, timeout_ms: float
+) -> bool:
+    """Wait for changes of `partitions` until `is_complete`; return False if time is up first.
+
+    Even without any time the condition is looked at once.
+    """
+    if is_complete():
+        return True
+    if timeout_ms <= 0:
+        return False
+    changed = asyncio.Event()
+    for partition in partitions:
+        partition.watch(changed.set)
+    try:
+        async with asyncio.timeout(timeout_ms / _MS_PER_S):
+            while not is_complete():
+                changed.clear()
+                await changed.wait()
+    except TimeoutError:
+        return is_complete()
+    finally:
+        for partition in partitions:
+            partition.unwatch(changed.set)
+    return True

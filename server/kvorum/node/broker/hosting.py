@@ -1,0 +1,68 @@
+"""From a topic's name or id in a request to the partition that this broker hosts."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kvorum.broker.partition import Partition
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import Access
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.uuid_text import ZERO_UUID
+
+SEVERAL_REPLICAS: Final = (
+    "This broker carries the records of partitions with one replica; this one has several."
+)
+
+
+class TopicChoice(NamedTuple):
+    """A topic as a request names it: by name, or by id in versions that have ids."""
+
+    name: str
+    topic_id: bytes
+
+
+class Hosting(NamedTuple):
+    """What a request for records is looked up in."""
+
+    topics: TopicsImage
+    replicas: ReplicaManager
+    broker_id: int
+
+    def topic(self, choice: TopicChoice, operation: AclOperation, access: Access) -> TopicImage:
+        """Return the topic.
+
+        Raises RequestError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED before anybody learns
+        whether a name exists, or UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        if choice.name:
+            topic = self.topics.by_name(choice.name)
+        else:
+            topic = self.topics.by_id.get(choice.topic_id)
+            if topic is None and choice.topic_id != ZERO_UUID:
+                raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
+        name = choice.name if topic is None else topic.name
+        if not access.allows_on_topic(operation, name):
+            raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if topic is None:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic
+
+    def partition(self, topic: TopicImage, index: int) -> Partition:
+        """Return a partition that this broker hosts.
+
+        Raises RequestError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER where another broker
+        has it, and INVALID_REQUEST for one with several replicas.
+        """
+        registration = topic.partitions.get(index)
+        if registration is None:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = self.replicas.partition(topic.id, index)
+        if partition is not None:
+            return partition
+        if len(registration.replicas) > 1 and self.broker_id in registration.replicas:
+            raise RequestError(ErrorCode.INVALID_REQUEST, SEVERAL_REPLICAS)
+        raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)

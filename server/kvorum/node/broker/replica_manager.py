@@ -1,0 +1,268 @@
+"""The replicas of this broker: Kafka's ReplicaManager.
+
+It follows the metadata image: logs are made, opened, and removed as partitions come and go. What
+blocks on the disk runs in a thread, one thing at a time; appends and reads are done in the event
+loop, which owns the open logs.
+
+Only partitions with a single replica are hosted: followers do not fetch yet. `partition` returns
+None for all others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeVar
+
+from kvorum.broker.local_replica_changes import (
+    LocalReplicaChanges,
+    PartitionInfo,
+    local_changes,
+)
+from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.topic_log_configs import TopicValues, min_insync_replicas, topic_log_config
+from kvorum.metadata.effective_configs import broker_layers
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.clock import Clock
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.storage.errors import StorageError
+from kvorum.storage.files import FileSystem
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_partition import TopicPartition
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+_MS_PER_S: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaManagerSettings:
+    """The broker's id, its properties, and how often checkpoints are written, in milliseconds."""
+
+    broker_id: int
+    texts: Mapping[str, str]
+    logs: LogManagerSettings
+    high_watermark_checkpoint_ms: int = 5_000
+    recovery_point_checkpoint_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaEnvironment:
+    """What the replicas of a broker live on."""
+
+    loader: MetadataLoader
+    files: FileSystem
+    clock: Clock
+    random: Random
+    broker_epoch: Callable[[], int]
+
+
+class ReplicaManager:
+    """The partitions that this broker hosts, by topic id and number."""
+
+    def __init__(self, settings: ReplicaManagerSettings, environment: ReplicaEnvironment) -> None:
+        self._settings = settings
+        self._loader = environment.loader
+        self._files = environment.files
+        self._clock = environment.clock
+        self._random = environment.random
+        self._context = PartitionContext(
+            settings.broker_id,
+            environment.broker_epoch,
+            lambda: self._loader.published.cluster,
+        )
+        self._partitions: dict[tuple[bytes, int], Partition] = {}
+        self._logs: LogManager | None = None
+        # One thread, so that one thing at a time is done, and the last one ends before a shutdown.
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-logs")
+        self._seen = MetadataImage()
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def log_directories(self) -> tuple[LogDirectory, ...]:
+        """The open log directories; none before `startup`."""
+        return () if self._logs is None else self._logs.directories
+
+    def partition(self, topic_id: bytes, index: int) -> Partition | None:
+        """Return a partition that this broker hosts; None for any other."""
+        return self._partitions.get((topic_id, index))
+
+    async def startup(self, directories: list[LogDirectory]) -> None:
+        """Load the logs of the partitions that the published image has, and follow that image.
+
+        Raises StorageError if a log cannot be opened.
+        """
+        image = self._loader.published
+        logs = LogManager(
+            directories,
+            files=self._files,
+            settings=self._settings.logs,
+            config_of=self._config_of,
+            random=self._random,
+        )
+        self._logs = logs
+        now_ms = self._clock.wall_ms()
+        hosted = _topic_ids(image.topics, self._settings.broker_id)
+        await self._on_disk(lambda: logs.startup(hosted.get, now_ms=now_ms))
+        await self._apply(image)
+        self._loader.subscribe(self._on_image)
+        self._tasks = [
+            asyncio.create_task(self._follow_images()),
+            asyncio.create_task(
+                self._repeat(
+                    logs.checkpoint_high_watermarks, self._settings.high_watermark_checkpoint_ms
+                )
+            ),
+            asyncio.create_task(
+                self._repeat(self._tidy, self._settings.recovery_point_checkpoint_ms)
+            ),
+        ]
+
+    async def shutdown(self, *, broker_epoch: int) -> None:
+        """Close every log in good order, and mark the directories so."""
+        await self._end_tasks()
+        for partition in self._partitions.values():
+            partition.close()
+        logs, self._logs = self._logs, None
+        if logs is not None:
+            await self._on_disk(lambda: logs.shutdown(broker_epoch=broker_epoch))
+        self._disk.shutdown(wait=False)
+
+    async def abort(self) -> None:
+        """Close the files without writing; nothing happens after `shutdown`."""
+        await self._end_tasks()
+        for partition in self._partitions.values():
+            partition.close()
+        logs, self._logs = self._logs, None
+        if logs is not None:
+            await self._on_disk(logs.abandon)
+        self._disk.shutdown(wait=False)
+
+    async def _end_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _config_of(self, topic: str) -> TopicLogConfig:
+        return topic_log_config(self._values(topic, self._loader.published))
+
+    def _values(self, topic: str, image: MetadataImage) -> TopicValues:
+        layers = broker_layers(
+            image.configs, node_id=self._settings.broker_id, static=self._settings.texts
+        )
+        return TopicValues(topic, image.configs, layers)
+
+    def _on_image(self, image: MetadataImage) -> None:
+        seen = self._seen
+        if image.topics is not seen.topics or image.configs is not seen.configs:
+            self._changed.set()
+
+    async def _follow_images(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._apply(self._loader.published)
+
+    async def _apply(self, image: MetadataImage) -> None:
+        """Follow the changes from the last image seen to this one."""
+        before, self._seen = self._seen, image
+        changes = local_changes(before.topics, image.topics, self._settings.broker_id)
+        for info in changes.deletes:
+            await self._delete(info)
+        await self._take_roles(changes)
+        if image.configs is not before.configs:
+            for partition in self._partitions.values():
+                config = topic_log_config(self._values(partition.topic_partition.topic, image))
+                partition.log.update_config(config)
+
+    async def _take_roles(self, changes: LocalReplicaChanges) -> None:
+        for info in changes.leaders:
+            partition = await self._hosted(info)
+            if partition is not None:
+                values = self._values(info.topic_partition.topic, self._loader.published)
+                partition.make_leader(
+                    info.registration,
+                    min_insync_replicas=min_insync_replicas(values),
+                    now_ms=self._clock.monotonic_ms(),
+                )
+        for info in changes.followers:
+            partition = self._partitions.get((info.topic_id, info.topic_partition.partition))
+            if partition is not None:
+                partition.stop_leading(info.registration)
+
+    async def _hosted(self, info: PartitionInfo) -> Partition | None:
+        """Return a partition, with its log made if need be; None where it is not hosted."""
+        key = info.topic_id, info.topic_partition.partition
+        known = self._partitions.get(key)
+        if known is not None or info.registration.replicas != (self._settings.broker_id,):
+            return known
+        logs = self._logs
+        assert logs is not None
+        try:
+            log = await self._on_disk(
+                lambda: logs.get_or_create_log(
+                    info.topic_partition,
+                    info.topic_id,
+                    directory_id=info.registration.directory(self._settings.broker_id),
+                    now_ms=self._clock.wall_ms(),
+                )
+            )
+        except StorageError as error:
+            _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
+            return None
+        partition = Partition(info.topic_partition, info.topic_id, log, self._context)
+        self._partitions[key] = partition
+        return partition
+
+    async def _delete(self, info: PartitionInfo) -> None:
+        partition = self._partitions.pop((info.topic_id, info.topic_partition.partition), None)
+        if partition is not None:
+            partition.close()
+        logs = self._logs
+        assert logs is not None
+        if logs.get_log(info.topic_partition) is None:
+            return
+        now_ms = self._clock.wall_ms()
+        try:
+            await self._on_disk(lambda: logs.async_delete(info.topic_partition, now_ms=now_ms))
+        except StorageError as error:
+            _log.error(LogEvent("A deleted partition's files remain", error=str(error)))
+
+    async def _on_disk(self, work: Callable[[], Result]) -> Result:
+        """Run what may block in the thread for it, behind what was begun before."""
+        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
+
+    def _tidy(self) -> None:
+        logs = self._logs
+        assert logs is not None
+        logs.checkpoint_recovery_points()
+        logs.delete_logs(now_ms=self._clock.wall_ms())
+
+    async def _repeat(self, work: Callable[[], None], interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / _MS_PER_S)
+            try:
+                await self._on_disk(work)
+            except StorageError as error:
+                _log.error(LogEvent("A checkpoint was not written", error=str(error)))
+
+
+def _topic_ids(topics: TopicsImage, broker_id: int) -> dict[TopicPartition, bytes]:
+    """Return the topic id of each partition that the broker hosts."""
+    everything = local_changes(TopicsImage(), topics, broker_id)
+    return {
+        info.topic_partition: info.topic_id for info in (*everything.leaders, *everything.followers)
+    }

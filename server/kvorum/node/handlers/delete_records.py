@@ -1,0 +1,131 @@
+"""DeleteRecords (21): moves the start of partitions that this broker leads."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import INTERNAL_TOPICS
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.hosting import Hosting, TopicChoice
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestDeleteRecordsPartition,
+    DeleteRecordsRequestDeleteRecordsTopic,
+    DeleteRecordsResponse,
+    DeleteRecordsResponseDeleteRecordsPartitionResult,
+    DeleteRecordsResponseDeleteRecordsTopicResult,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import ZERO_UUID
+
+HIGH_WATERMARK: Final = -1
+"""The offset that stands for the high watermark."""
+NOTHING: Final = -1
+_log = logging.getLogger(__name__)
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Delete what is asked for; a partition with one replica needs nobody else for it."""
+    body = request.body
+    assert isinstance(body, DeleteRecordsRequest)
+    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsResponseDeleteRecordsTopicResult(
+                name=topic.name, partitions=_topic(topic, request, hosting, broker)
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _topic(
+    topic: DeleteRecordsRequestDeleteRecordsTopic,
+    request: IncomingRequest,
+    hosting: Hosting,
+    broker: BrokerServices,
+) -> list[DeleteRecordsResponseDeleteRecordsPartitionResult]:
+    try:
+        choice = TopicChoice(topic.name, ZERO_UUID)
+        found = hosting.topic(choice, AclOperation.DELETE, request.access)
+    except RequestError as error:
+        return [_refusal(wish.partition_index, error.code) for wish in topic.partitions]
+    results: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
+    for wish in topic.partitions:
+        try:
+            low_watermark = _delete(wish, found, hosting, broker)
+        except (RequestError, LeaderRefusesError) as error:
+            results.append(_refusal(wish.partition_index, error.code))
+            continue
+        results.append(
+            DeleteRecordsResponseDeleteRecordsPartitionResult(wish.partition_index, low_watermark)
+        )
+    return results
+
+
+def _delete(
+    wish: DeleteRecordsRequestDeleteRecordsPartition,
+    topic: TopicImage,
+    hosting: Hosting,
+    broker: BrokerServices,
+) -> int:
+    """Return the low watermark behind the deletion; raises RequestError or LeaderRefusesError."""
+    if topic.partitions.get(wish.partition_index) is None:
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.name in INTERNAL_TOPICS:
+        raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = hosting.partition(topic, wish.partition_index)
+    partition.demand_leader()
+    if not partition.log.config.may_delete_records:
+        raise RequestError.with_default_message(ErrorCode.POLICY_VIOLATION)
+    offset = wish.offset if wish.offset != HIGH_WATERMARK else partition.log.high_watermark
+    if offset < 0:
+        raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE)
+    try:
+        return partition.delete_records(offset, now_ms=broker.clock.wall_ms())
+    except OffsetOutOfRangeError as error:
+        raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE) from error
+    except StorageError as error:
+        _log.error("%s", error)
+        raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
+
+
+def _refusal(index: int, code: ErrorCode) -> DeleteRecordsResponseDeleteRecordsPartitionResult:
+    return DeleteRecordsResponseDeleteRecordsPartitionResult(index, NOTHING, code)
+
+
+def _refuse(
+    request: DeleteRecordsRequest, error: RequestError, _version: int
+) -> DeleteRecordsResponse:
+    """Refuse every partition."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsResponseDeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    _refusal(wish.partition_index, error.code) for wish in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.DELETE_RECORDS,
+    request=DeleteRecordsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

@@ -1,0 +1,116 @@
+"""DescribeProducers (61): what a partition knows of producers with an id; any replica answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import check_topic_name
+from kvorum.node.broker.hosting import Hosting, TopicChoice
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.storage.producer_state import ProducerEntry
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersRequestTopicRequest,
+    DescribeProducersResponse,
+    DescribeProducersResponsePartitionResponse,
+    DescribeProducersResponseProducerState,
+    DescribeProducersResponseTopicResponse,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import ZERO_UUID
+
+NO_TRANSACTION: Final = -1
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Describe the producers of each partition."""
+    body = request.body
+    assert isinstance(body, DescribeProducersRequest)
+    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponseTopicResponse(
+                name=topic.name, partitions=_topic(topic, request, hosting)
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _topic(
+    topic: DescribeProducersRequestTopicRequest, request: IncomingRequest, hosting: Hosting
+) -> list[DescribeProducersResponsePartitionResponse]:
+    try:
+        check_topic_name(topic.name)
+    except RequestError as error:
+        return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
+    choice = TopicChoice(topic.name, ZERO_UUID)
+    try:
+        found = hosting.topic(choice, AclOperation.READ, request.access)
+    except RequestError as error:
+        return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
+    described: list[DescribeProducersResponsePartitionResponse] = []
+    for index in topic.partition_indexes:
+        try:
+            partition = hosting.partition(found, index)
+        except RequestError as error:
+            described.append(_refusal(index, error.code))
+            continue
+        producers = [_state(*entry) for entry in partition.log.producers.entries.items()]
+        described.append(
+            DescribeProducersResponsePartitionResponse(
+                partition_index=index, active_producers=producers
+            )
+        )
+    return described
+
+
+def _state(producer_id: int, entry: ProducerEntry) -> DescribeProducersResponseProducerState:
+    start = entry.transaction_start
+    return DescribeProducersResponseProducerState(
+        producer_id=producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=NO_TRANSACTION if start is None else start,
+    )
+
+
+def _refusal(
+    index: int, code: ErrorCode, message: str | None = None
+) -> DescribeProducersResponsePartitionResponse:
+    return DescribeProducersResponsePartitionResponse(
+        partition_index=index, error_code=code, error_message=message
+    )
+
+
+def _refuse(
+    request: DescribeProducersRequest, error: RequestError, _version: int
+) -> DescribeProducersResponse:
+    """Refuse every partition."""
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponseTopicResponse(
+                name=topic.name,
+                partitions=[_refusal(index, error.code) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.DESCRIBE_PRODUCERS,
+    request=DescribeProducersRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

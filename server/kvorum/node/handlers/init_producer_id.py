@@ -1,0 +1,53 @@
+"""InitProducerId (22): an id for an idempotent producer; transactions are not coordinated here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType
+from kvorum.metadata.permission import BY_HANDLER
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kvorum.wire.primitives import Message
+
+NO_EPOCH: Final = -1
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Return an id that no other producer has, with epoch 0."""
+    body = request.body
+    assert isinstance(body, InitProducerIdRequest)
+    if body.transactional_id == "":
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+    if body.transactional_id is not None:
+        # No broker of this kind is the coordinator of any transaction.
+        raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+    access = request.access
+    if not (
+        access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE)
+        or access.allows_somewhere(AclOperation.WRITE, AclResourceType.TOPIC)
+    ):
+        raise RequestError.with_default_message(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return InitProducerIdResponse(
+        producer_id=await broker.producer_ids.generate_producer_id(), producer_epoch=0
+    )
+
+
+def _refuse(
+    _request: InitProducerIdRequest, error: RequestError, _version: int
+) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.code, producer_epoch=NO_EPOCH)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.INIT_PRODUCER_ID,
+    request=InitProducerIdRequest,
+    permission=BY_HANDLER,
+    answer=answer,
+    refuse=_refuse,
+)

@@ -1,0 +1,107 @@
+"""OffsetForLeaderEpoch (23): where a leader epoch ends, in partitions that this broker leads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.hosting import Hosting, TopicChoice
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import ZERO_UUID
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Answer partition by partition; a follower needs no permission on the topic."""
+    body = request.body
+    assert isinstance(body, OffsetForLeaderEpochRequest)
+    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=_topic(topic, request, hosting)
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _topic(
+    topic: OffsetForLeaderEpochRequestOffsetForLeaderTopic,
+    request: IncomingRequest,
+    hosting: Hosting,
+) -> list[OffsetForLeaderEpochResponseEpochEndOffset]:
+    try:
+        found = _find(topic.topic, request, hosting)
+    except RequestError as error:
+        return [_refusal(wish.partition, error.code) for wish in topic.partitions]
+    return [_partition(wish, found, hosting) for wish in topic.partitions]
+
+
+def _find(name: str, request: IncomingRequest, hosting: Hosting) -> TopicImage:
+    if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+        choice = TopicChoice(name, ZERO_UUID)
+        return hosting.topic(choice, AclOperation.DESCRIBE, request.access)
+    topic = hosting.topics.by_name(name)
+    if topic is None:
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return topic
+
+
+def _partition(
+    wish: OffsetForLeaderEpochRequestOffsetForLeaderPartition, topic: TopicImage, hosting: Hosting
+) -> OffsetForLeaderEpochResponseEpochEndOffset:
+    try:
+        partition = hosting.partition(topic, wish.partition)
+        partition.check_current_leader_epoch(wish.current_leader_epoch)
+        partition.demand_leader()
+    except (RequestError, LeaderRefusesError) as error:
+        return _refusal(wish.partition, error.code)
+    epoch, end_offset = partition.last_offset_for_epoch(wish.leader_epoch)
+    return OffsetForLeaderEpochResponseEpochEndOffset(
+        partition=wish.partition, leader_epoch=epoch, end_offset=end_offset
+    )
+
+
+def _refusal(index: int, code: ErrorCode) -> OffsetForLeaderEpochResponseEpochEndOffset:
+    return OffsetForLeaderEpochResponseEpochEndOffset(error_code=code, partition=index)
+
+
+def _refuse(
+    request: OffsetForLeaderEpochRequest, error: RequestError, _version: int
+) -> OffsetForLeaderEpochResponse:
+    """Refuse every partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_refusal(wish.partition, error.code) for wish in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    request=OffsetForLeaderEpochRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

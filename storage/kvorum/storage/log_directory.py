@@ -1,0 +1,181 @@
+"""One entry of ``log.dirs``: its logs, and the checkpoint files that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kvorum.storage.errors import CorruptFileError
+from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.log_loader import LogCheckpoint
+from kvorum.storage.names import METADATA_LOG_DIRECTORY, parse_partition_directory
+from kvorum.storage.offset_checkpoint_file import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    OffsetCheckpointFile,
+)
+from kvorum.storage.partition_directory import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    leaving_name,
+    leaving_suffix,
+)
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
+
+_ADVICE: Final = (
+    "Restore the file from a copy, or remove it: then every log of the directory is read whole"
+)
+_NAME_ADVICE: Final = "Move what is not a partition's directory out of the log directory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDirectories:
+    """The partitions that a log directory has, and the names of those that wait for deletion."""
+
+    partitions: list[TopicPartition]
+    deleted: list[str]
+
+
+class LogDirectory:
+    """A directory of logs; `was_clean` says that all of them were closed in good order."""
+
+    def __init__(self, path: Path, directory_id: bytes, files: FileSystem, *, was_clean: bool):
+        self.path = path
+        self.id = directory_id
+        self.was_clean = was_clean
+        self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self._files = files
+        self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
+        self._log_starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
+        self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        self._stored_points = self._recovery_points.read()
+        self._stored_starts = self._log_starts.read()
+        self._stored_high_watermarks = self._high_watermarks.read()
+        self._is_closing = False
+
+    def _checkpoint(self, name: str) -> OffsetCheckpointFile:
+        return OffsetCheckpointFile(self.path / name, self._files, advice=_ADVICE)
+
+    def find(self) -> FoundDirectories:
+        """Return what the directory holds; raises CorruptFileError for a name of no known kind."""
+        found = FoundDirectories(partitions=[], deleted=[])
+        with disk_errors(self.path, "listing"):
+            names = self._files.list_directories(self.path)
+        for name in names:
+            if name == METADATA_LOG_DIRECTORY:
+                continue
+            suffix = leaving_suffix(name)
+            parsed = parse_partition_directory(name)
+            if suffix == DELETE_SUFFIX:
+                found.deleted.append(name)
+            elif suffix is None and parsed is not None:
+                found.partitions.append(TopicPartition(*parsed))
+            elif suffix is None:
+                raise CorruptFileError(
+                    "a directory whose name is not that of a partition",
+                    file=self.path / name,
+                    advice=_NAME_ADVICE,
+                )
+        return found
+
+    def checkpoint_of(self, topic_partition: TopicPartition) -> LogCheckpoint:
+        """Return what the checkpoint files have about a log."""
+        return LogCheckpoint(
+            recovery_point=self._stored_points.get(topic_partition, 0),
+            log_start_offset=self._stored_starts.get(topic_partition, 0),
+            had_clean_shutdown=self.was_clean,
+        )
+
+    def high_watermark_of(self, topic_partition: TopicPartition) -> int:
+        """Return the high watermark that was stored of a log, 0 without one."""
+        return self._stored_high_watermarks.get(topic_partition, 0)
+
+    def keeper_of(self, topic_partition: TopicPartition) -> RecoveryPoint:
+        """Return the keeper of a log's recovery point."""
+        return RecoveryPoint(topic_partition, self._stored_points, self._lower_recovery_points)
+
+    def _lower_recovery_points(self) -> None:
+        # Closing the logs stores the points once, behind the last of them.
+        if not self._is_closing:
+            self._recovery_points.write(self._stored_points)
+
+    def store_recovery_points(self) -> None:
+        """Store the recovery point of every log durably."""
+        for topic_partition, log in self.logs.items():
+            self._stored_points[topic_partition] = log.recovery_point
+        self._recovery_points.write(self._stored_points)
+
+    def store_log_starts(self) -> None:
+        """Store where logs start that have deleted records in their first segment, durably."""
+        self._stored_starts = {
+            topic_partition: log.log_start_offset
+            for topic_partition, log in self.logs.items()
+            if log.log_start_offset > log.first_segment_offset
+        }
+        self._log_starts.write(self._stored_starts)
+
+    def store_high_watermarks(self) -> None:
+        """Store the high watermark of every log durably, unless all are stored already."""
+        offsets = {key: log.high_watermark for key, log in self.logs.items()}
+        if offsets != self._stored_high_watermarks:
+            self._stored_high_watermarks = offsets
+            self._high_watermarks.write(offsets)
+
+    def rename_for_removal(self, topic_partition: TopicPartition, unique: bytes) -> Path:
+        """Give the directory of a deleted partition, whose log is closed, its last name."""
+        return self._rename(topic_partition, leaving_name(topic_partition, unique, DELETE_SUFFIX))
+
+    def rename_stray(self, topic_partition: TopicPartition, unique: bytes) -> Path:
+        """Set a directory aside that is of no partition of this broker; nobody removes it."""
+        return self._rename(topic_partition, leaving_name(topic_partition, unique, STRAY_SUFFIX))
+
+    def _rename(self, topic_partition: TopicPartition, name: str) -> Path:
+        source, target = self.path / str(topic_partition), self.path / name
+        with disk_errors(source, "renaming"):
+            self._files.rename(source, target)
+            self._files.sync_directory(self.path)
+        self._stored_points.pop(topic_partition, None)
+        self._stored_starts.pop(topic_partition, None)
+        self._stored_high_watermarks.pop(topic_partition, None)
+        return target
+
+    def close(self) -> bool:
+        """Close every log and store the checkpoints; return whether all is in good order.
+
+        A log that a failed disk has made unusable is not. Raises StorageError.
+        """
+        self._is_closing = True
+        self.store_high_watermarks()
+        is_sound = not any(log.is_poisoned for log in self.logs.values())
+        for log in self.logs.values():
+            log.close()
+        self.store_recovery_points()
+        self.store_log_starts()
+        return is_sound
+
+
+class RecoveryPoint:
+    """The keeper of one log's recovery point, in the file that its log directory has for all."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        points: dict[TopicPartition, int],
+        store: Callable[[], None],
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._points = points
+        self._store = store
+
+    def write(self, offset: int, *, durably: bool) -> None:
+        """Keep `offset`; it is stored now if `durably`, else with the next checkpoint."""
+        self._points[self._topic_partition] = offset
+        if durably:
+            self._store()
+
+    def close(self) -> None:
+        """Do nothing: the file belongs to the directory."""

@@ -1,0 +1,291 @@
+"""The log of a topic's partition (Kafka's UnifiedLog): a partition log that knows its producers.
+
+A leader's appends are validated, given offsets and times, and checked against what is known of
+their producer. Readers see what is below the high watermark, or below the last stable offset.
+
+One thread owns the log; `flush` alone may run in another one (see `PartitionLog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log_validator import (
+    RecordValidationError,
+    Target,
+    TimestampType,
+    validate_batch,
+)
+from kvorum.storage.partition_log import PartitionLog
+from kvorum.storage.producer_state import BatchMetadata, ProducerState
+from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import Record, RecordBatch, read_batches
+from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
+from kvorum.wire.valid_offset_and_epoch import EpochStart
+
+SCAN_BYTES: Final = 1024 * 1024
+"""How much of a log is read at once where batches are looked through."""
+
+
+class LogAppendInfo(NamedTuple):
+    """The offsets of the records that an append wrote, or that a duplicate has had all along.
+
+    `log_append_time_ms` is -1 where the topic keeps its producers' times.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """The place of a record: its timestamp in milliseconds, its offset, its leader epoch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class UnifiedLog:
+    """The log of one partition of a topic; `load_unified_log` makes one."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        log: PartitionLog,
+        producers: ProducerState,
+        config: TopicLogConfig,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.config = config
+        self.producers = producers
+        self._log = log
+        self._high_watermark = log.log_start_offset
+
+    def update_config(self, config: TopicLogConfig) -> None:
+        """Use other settings from the next append on."""
+        self.config = config
+        self._log.update_config(config.segments)
+
+    @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that may be read."""
+        return self._log.log_start_offset
+
+    @property
+    def first_segment_offset(self) -> int:
+        """The base offset of the oldest segment; records may be deleted from there on."""
+        return self._log.first_segment_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """One more than the offset of the last record."""
+        return self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which every record is committed."""
+        return self._high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every record is committed, and its transaction decided."""
+        unstable = self.producers.first_unstable_offset
+        return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
+
+    @property
+    def recovery_point(self) -> int:
+        """The offset below which everything would survive a power cut."""
+        return self._log.recovery_point
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Whether a failure of the disk has made the log unusable."""
+        return self._log.is_poisoned
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        return self._log.size_bytes
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The highest leader epoch among the records, or assigned; None while there is none."""
+        return self._log.latest_epoch
+
+    @property
+    def epoch_starts(self) -> tuple[EpochStart, ...]:
+        """Every leader epoch and the offset of its first record, oldest first."""
+        return self._log.epoch_starts
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Set the high watermark, as far as the log's start and end allow."""
+        self._high_watermark = max(min(offset, self.log_end_offset), self.log_start_offset)
+        self.producers.on_high_watermark(self._high_watermark)
+
+    def assign_epoch_start_offset(self, epoch: int) -> None:
+        """Record that `epoch` begins at the end of the log, as a new leader does."""
+        self._log.assign_epoch(epoch)
+
+    def append_as_leader(
+        self,
+        batch: RecordBatch,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> LogAppendInfo:
+        """Write one batch behind the last one; a duplicate is answered as before and not written.
+
+        Raises `RecordValidationError` or `ProducerError`, each with the code for the producer, and
+        StorageError where the disk refuses.
+        """
+        self._check_sent(batch, origin)
+        rules = self.config.rules
+        target = Target(str(self.topic_partition), self.log_end_offset, leader_epoch)
+        validated = validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
+        if validated.is_rewritten:
+            self._check_size(len(validated.data))
+        if len(validated.data) > self.config.segments.segment_bytes:
+            raise RecordValidationError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Append batch size is {len(validated.data)} bytes, which exceeds the maximum "
+                f"configured segment size of {self.config.segments.segment_bytes}",
+            )
+        written = batch_at(memoryview(validated.data), 0)
+        assert written is not None
+        # As in Kafka, a batch that its producer may not write begins a new segment all the same.
+        self._log.maybe_roll(written.data)
+        duplicate = self._duplicate_of(written, origin)
+        if duplicate is not None:
+            # As in Kafka, whatever the topic's kind of time is.
+            time_ms = duplicate.timestamp
+            return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
+        self._write(written, origin)
+        is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return LogAppendInfo(
+            written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
+        )
+
+    def _check_sent(self, batch: RecordBatch, origin: AppendOrigin) -> None:
+        """Refuse a batch that may not be appended as it was sent, before its records are read."""
+        if origin is AppendOrigin.CLIENT and batch.base_offset != 0:
+            raise RecordValidationError(
+                ErrorCode.INVALID_RECORD,
+                f"The baseOffset of the record batch in the append to {self.topic_partition} "
+                f"should be 0, but it is {batch.base_offset}",
+            )
+        self._check_size(batch.size)
+        if not batch.is_valid:
+            raise RecordValidationError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"Record is corrupt (stored crc = {batch.crc}) in topic partition "
+                f"{self.topic_partition}.",
+            )
+
+    def _check_size(self, size: int) -> None:
+        if size > self.config.max_message_bytes:
+            raise RecordValidationError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {self.topic_partition} is {size} bytes "
+                f"which exceeds the maximum configured value of {self.config.max_message_bytes}.",
+            )
+
+    def _duplicate_of(self, batch: RecordBatch, origin: AppendOrigin) -> BatchMetadata | None:
+        if origin is not AppendOrigin.CLIENT or batch.producer_id == NO_PRODUCER:
+            return None
+        return self.producers.entry(batch.producer_id).duplicate_of(batch)
+
+    def _write(self, batch: RecordBatch, origin: AppendOrigin) -> None:
+        if batch.producer_id == NO_PRODUCER:
+            self._log.append(batch.data)
+            self.producers.end_offset = batch.next_offset
+            return
+        change = self.producers.check(batch, origin)
+        self._log.append(batch.data)
+        self.producers.update(batch, change)
+        if change.ended is not None:
+            self.producers.complete(change.ended)
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
+        """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""
+        return self._log.read(offset, max_bytes, end_offset=end_offset)
+
+    def first_record_since(self, timestamp: int, *, end_offset: int) -> TimestampAndOffset | None:
+        """Return the first record below `end_offset` with `timestamp` or a later one."""
+        begin = self._log.offset_before(timestamp)
+        if begin is None:
+            return None
+        for batch in self._batches(begin, end_offset):
+            if batch.max_timestamp < timestamp:
+                continue
+            record = self._first_in(batch, timestamp)
+            if record is not None:
+                epoch = batch.partition_leader_epoch
+                return TimestampAndOffset(record.timestamp, record.offset, epoch)
+        return None
+
+    def _first_in(self, batch: RecordBatch, timestamp: int) -> Record | None:
+        start = self.log_start_offset
+        records = (one for one in batch.records() if one.timestamp >= timestamp)
+        return next((one for one in records if one.offset >= start), None)
+
+    def record_of_max_timestamp(self) -> TimestampAndOffset | None:
+        """Return the first record with the highest timestamp; None in an empty log."""
+        return self.first_record_since(self._log.max_timestamp, end_offset=self.log_end_offset)
+
+    def _batches(self, offset: int, end_offset: int) -> Iterator[RecordBatch]:
+        while offset < end_offset:
+            data = self.read(offset, SCAN_BYTES, end_offset=end_offset)
+            if not data:
+                return
+            for batch in read_batches(data):
+                offset = batch.next_offset
+                yield batch
+
+    def rebuild_producer_state(self) -> None:
+        """Take in the batches that the producers' state does not have yet."""
+        producers = self.producers
+        begin = max(producers.end_offset, self.log_start_offset)
+        for batch in self._batches(begin, self.log_end_offset):
+            if batch.producer_id != NO_PRODUCER:
+                ended = producers.append(batch, AppendOrigin.REPLICATION)
+                if ended is not None:
+                    producers.complete(ended)
+        producers.end_offset = self.log_end_offset
+
+    def delete_records(self, offset: int, *, now_ms: int) -> None:
+        """Move the log's start up to `offset`; nothing happens where it is there already.
+
+        Raises OffsetOutOfRangeError above the high watermark.
+        """
+        if offset > self._high_watermark:
+            raise OffsetOutOfRangeError(
+                f"Cannot increment the log start offset to {offset} of partition "
+                f"{self.topic_partition} since it is larger than the high watermark "
+                f"{self._high_watermark}",
+                file=self._log.directory,
+            )
+        if offset > self.log_start_offset:
+            self._log.increment_log_start_offset(offset, now_ms=now_ms)
+
+    def flush(self) -> int:
+        """Make everything appended so far durable; see `PartitionLog.flush`."""
+        return self._log.flush()
+
+    def remove_marked(self, *, now_ms: int) -> None:
+        """Remove the files of deleted segments whose delay is over."""
+        self._log.remove_marked(now_ms=now_ms)
+
+    def close(self) -> None:
+        """Make everything durable, and close the files."""
+        self._log.close()
+
+    def abandon(self) -> None:
+        """Close the files without writing."""
+        self._log.abandon()

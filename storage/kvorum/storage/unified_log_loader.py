@@ -1,0 +1,72 @@
+"""Open the log of a topic's partition, with the state of its producers (Kafka's UnifiedLog.create).
+
+The producers' state is the newest stored one, and what the log has behind that. After a clean
+shutdown that is nothing, and the log is not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvorum.storage.files import FileSystem
+from kvorum.storage.log_loader import LogCheckpoint, load_partition_log
+from kvorum.storage.partition_log import RecoveryPointKeeper
+from kvorum.storage.partition_metadata import check_partition_metadata, write_partition_metadata
+from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
+from kvorum.storage.producer_state import ProducerState
+from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """Where a log is, and whose it is; `checkpoint` is what its directory has stored about it."""
+
+    directory: Path
+    topic_partition: TopicPartition
+    topic_id: bytes
+    checkpoint: LogCheckpoint
+    recovery_point_keeper: RecoveryPointKeeper
+
+
+def load_unified_log(
+    place: LogPlace,
+    *,
+    files: FileSystem,
+    config: TopicLogConfig,
+    producer_expiration_ms: int,
+    now_ms: int,
+) -> UnifiedLog:
+    """Open a log, made if need be; `now_ms` is the wall clock.
+
+    Raises CorruptFileError for damage, and for a directory of another topic; DiskError.
+    """
+    directory = place.directory
+    producers = ProducerState(producer_expiration_ms)
+    snapshots = ProducerSnapshotFiles(
+        directory, files, lambda: encode_producer_snapshot(producers.entries)
+    )
+    has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
+    loaded = load_partition_log(
+        directory,
+        files=files,
+        config=config.segments,
+        checkpoint=place.checkpoint,
+        recovery_point_keeper=place.recovery_point_keeper,
+        producer_snapshots=snapshots,
+        now_ms=now_ms,
+    )
+    log = UnifiedLog(place.topic_partition, loaded.log, producers, config)
+    try:
+        if not has_metadata:
+            write_partition_metadata(directory, files, topic_id=place.topic_id)
+        latest = snapshots.latest(start_offset=log.log_start_offset, end_offset=log.log_end_offset)
+        if latest is not None:
+            producers.restore(latest.entries, latest.offset, now_ms=now_ms)
+        log.rebuild_producer_state()
+    except BaseException:
+        log.abandon()
+        raise
+    return log

@@ -1,0 +1,215 @@
+"""Random requests for records: mostly right, and often nearly right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, NamedTuple
+
+from kvorum.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestDeleteRecordsPartition,
+    DeleteRecordsRequestDeleteRecordsTopic,
+)
+from kvorum.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersRequestTopicRequest,
+)
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+)
+from kvorum.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
+)
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
+
+TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
+    "plain": {},
+    "rolled": {"internal.segment.bytes": "3000", "index.interval.bytes": "200"},
+    "stamped": {"message.timestamp.type": "LogAppendTime"},
+    "unpacked": {"compression.type": "uncompressed"},
+    "compacted": {"cleanup.policy": "compact"},
+    "small": {"max.message.bytes": "300"},
+    "timely": {"message.timestamp.before.max.ms": "5000000"},
+}
+HOUR_MS: Final = 3_600_000
+EVERYTHING_FROM: Final = (-1, -2, -3, -4, -5, -6, -7)
+CRC_BYTE: Final = 18
+FIRST_FETCH_WITH_EPOCH: Final = 9
+FIRST_LIST_WITH_ISOLATION: Final = 2
+FIRST_LIST_WITH_EPOCH: Final = 4
+
+
+class Step(NamedTuple):
+    """A request in a version."""
+
+    request: Message
+    version: int
+
+
+@dataclass
+class Script:
+    """Makes up requests; `now_ms` is about the time of day at which they are sent."""
+
+    random: Random
+    now_ms: int
+    next_sequences: dict[tuple[str, int, int], int] = field(
+        default_factory=dict[tuple[str, int, int], int]
+    )
+    sent: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+
+    def steps(self, count: int) -> Iterator[Step]:
+        makers = (
+            (self.produce, 50),
+            (self.fetch, 25),
+            (self.list_offsets, 15),
+            (self.offset_for_leader_epoch, 4),
+            (self.delete_records, 3),
+            (self.describe_producers, 3),
+        )
+        for _ in range(count):
+            (maker,) = self.random.choices(
+                [maker for maker, _ in makers], [weight for _, weight in makers]
+            )
+            yield maker()
+
+    def _topic(self) -> str:
+        return self.random.choice(("absent", *TOPICS, *TOPICS))
+
+    def _partition(self) -> int:
+        return self.random.choice((0, 0, 0, 0, 0, 0, 7))
+
+    def produce(self) -> Step:
+        topic, partition = self._topic(), self._partition()
+        version = self.random.randint(3, 12)
+        data = ProduceRequestPartitionProduceData(partition, self._records(topic))
+        acks = self.random.choice((-1, -1, 1, 1, 1, 2))
+        body = ProduceRequest(
+            None, acks, 5000, [ProduceRequestTopicProduceData(topic, b"", [data])]
+        )
+        body.topic_data[0].topic_id = bytes(16)
+        return Step(body, version)
+
+    def _records(self, topic: str) -> bytes:
+        random = self.random
+        earlier = self.sent.setdefault(topic, [])
+        if earlier and random.random() < 0.1:
+            return random.choice(earlier[-7:])
+        batch = bytearray(self._batch(topic))
+        earlier.append(bytes(batch))
+        kind = random.random()
+        if kind < 0.04:
+            batch[CRC_BYTE] ^= 1
+        elif kind < 0.07:
+            batch[random.randrange(0, 61)] ^= 1 << random.randrange(8)
+        elif kind < 0.09:
+            batch += self._batch(topic)
+        elif kind < 0.11:
+            batch = batch[: random.randrange(len(batch))]
+        elif kind < 0.13:
+            batch[7] = 3
+        elif kind < 0.15:
+            batch[16] = random.choice((0, 1, 3, 255))
+        return bytes(batch)
+
+    def _batch(self, topic: str) -> bytes:
+        random = self.random
+        count = random.choice((1, 1, 2, 3, 8))
+        begin = self.now_ms - random.choice((0, 10, 1000, HOUR_MS, 2 * HOUR_MS))
+        if random.random() < 0.05:
+            begin = self.now_ms + 3 * HOUR_MS
+        records = [
+            RecordData(
+                random.choice((None, b"", bytes(random.randrange(90)))),
+                random.choice((b"k", b"", b"key-2")) if random.random() < 0.9 else None,
+                begin + random.randrange(2000) if random.random() < 0.97 else -1,
+                (),
+            )
+            for _ in range(count)
+        ]
+        compression = random.choice((Compression.NONE,) * 4 + tuple(Compression))
+        options = BatchOptions(base_offset=0, compression=compression)
+        if random.random() < 0.5:
+            options = self._of_producer(topic, count, options)
+        return bytes(build_batch(records, options))
+
+    def _of_producer(self, topic: str, count: int, options: BatchOptions) -> BatchOptions:
+        random = self.random
+        producer, epoch = random.choice((7, 8)), random.choice((0, 0, 0, 0, 1))
+        key = topic, producer, epoch
+        sequence = self.next_sequences.get(key, 0)
+        if random.random() < 0.06:
+            sequence += random.choice((1, 5))
+        self.next_sequences[key] = sequence + count
+        return options._replace(producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
+
+    def fetch(self) -> Step:
+        random = self.random
+        version = random.randint(4, 12)
+        wish = FetchRequestFetchPartition(self._partition())
+        wish.fetch_offset = random.choice((-1, 0, 0, 3, 10, 25, 50, random.randrange(300)))
+        wish.partition_max_bytes = random.choice((0, 1, 100, 500, 5000, 1 << 20))
+        if version >= FIRST_FETCH_WITH_EPOCH:
+            wish.current_leader_epoch = random.choice((-1, -1, -1, 0, 1, 5))
+        body = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=random.choice((0, 1)),
+            max_bytes=random.choice((0, 50, 1000, 1 << 30)),
+            isolation_level=random.choice((0, 1)),
+            session_epoch=-1,
+            topics=[FetchRequestFetchTopic(self._topic(), partitions=[wish])],
+        )
+        return Step(body, version)
+
+    def list_offsets(self) -> Step:
+        random = self.random
+        timestamp = random.choice(
+            (*EVERYTHING_FROM, 0, self.now_ms - random.randrange(-2000, 3 * HOUR_MS))
+        )
+        version = random.randint(1, 10)
+        epoch = random.choice((-1, -1, -1, 0, 4)) if version >= FIRST_LIST_WITH_EPOCH else -1
+        wish = ListOffsetsRequestListOffsetsPartition(self._partition(), epoch, timestamp)
+        wishes = [wish] if random.random() < 0.95 else [wish, wish]
+        topic = ListOffsetsRequestListOffsetsTopic(self._topic(), wishes)
+        isolation = random.choice((0, 1)) if version >= FIRST_LIST_WITH_ISOLATION else 0
+        return Step(ListOffsetsRequest(isolation_level=isolation, topics=[topic]), version)
+
+    def offset_for_leader_epoch(self) -> Step:
+        random = self.random
+        wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(
+            self._partition(), random.choice((-1, -1, 0, 1)), random.choice((-1, 0, 0, 1, 5))
+        )
+        topic = OffsetForLeaderEpochRequestOffsetForLeaderTopic(self._topic(), [wish])
+        return Step(OffsetForLeaderEpochRequest(topics=[topic]), random.randint(3, 4))
+
+    def delete_records(self) -> Step:
+        random = self.random
+        wish = DeleteRecordsRequestDeleteRecordsPartition(
+            self._partition(), random.choice((-1, -2, 0, 1, 4, 12, 30, 5000))
+        )
+        topic = DeleteRecordsRequestDeleteRecordsTopic(
+            random.choice(("small", "rolled", "absent", "compacted")), [wish]
+        )
+        return Step(DeleteRecordsRequest([topic], 5000), random.randint(0, 2))
+
+    def describe_producers(self) -> Step:
+        topic = DescribeProducersRequestTopicRequest(
+            self.random.choice((self._topic(), "bad name")), [self._partition()]
+        )
+        return Step(DescribeProducersRequest([topic]), 0)

@@ -1,0 +1,205 @@
+"""Random requests for records, beside a real broker: equal answers, and equal bytes on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.controller_quorum import wait_for
+from tests.interop.data_plane_script import TOPICS, Script, Step
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.storage.producer_snapshot import decode_producer_snapshot
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kvorum.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersResponsePartitionResponse,
+)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import read_batches
+
+pytestmark = pytest.mark.interop
+RESPONSES: Final[dict[type[Message], type[Message]]] = {
+    ProduceRequest: ProduceResponse,
+    FetchRequest: FetchResponse,
+    ListOffsetsRequest: ListOffsetsResponse,
+    OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
+    DeleteRecordsRequest: DeleteRecordsResponse,
+    DescribeProducersRequest: DescribeProducersResponse,
+}
+STEPS: Final = int(os.environ.get("KVORUM_DATA_PLANE_STEPS", "2500"))
+SEED: Final = int(os.environ.get("KVORUM_DATA_PLANE_SEED", "1"))
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+STAMPED: Final = "stamped"
+"""The topic whose records have the time at which each server got them."""
+
+
+@pytest.fixture(scope="module")
+def nodes(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RealKafka, KvorumNode]]:
+    folder = tmp_path_factory.mktemp("data-plane")
+    with (
+        RealKafka(java=java, tools=kafka_tools, folder=folder / "real") as real,
+        KvorumNode(folder / "ours") as ours,
+    ):
+        for node in (real, ours):
+            with ConfluentDriver(node.bootstrap_servers) as driver:
+                wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
+                assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+            with RawClient(node.bootstrap_servers) as client:
+                wait_for(lambda: serves_all(client) or None, lambda: "every partition is served")
+        yield real, ours
+
+
+def serves_all(client: RawClient) -> bool:
+    """Return whether the broker has taken up every topic; it answers their creation before."""
+    wish = ListOffsetsRequestListOffsetsPartition(0, -1, LATEST)
+    topics = [ListOffsetsRequestListOffsetsTopic(name, [wish]) for name in TOPICS]
+    answer = client.ask(ListOffsetsRequest(topics=topics), ListOffsetsResponse, 5)
+    return {one.error_code for topic in answer.topics for one in topic.partitions} == {0}
+
+
+def comparable(response: Any) -> object:
+    """Return the part of an answer in which both servers must agree."""
+    match response:
+        case FetchResponse():
+            return fetched(response)
+        case ProduceResponse():
+            mask_times(response)
+        case ListOffsetsResponse():
+            stamped = [topic for topic in response.topics if topic.name == STAMPED]
+            for partition in (one for topic in stamped for one in topic.partitions):
+                partition.timestamp = min(partition.timestamp, 1)
+        case DescribeProducersResponse():
+            for topic in response.topics:
+                for described in topic.partitions:
+                    mask_producers(described, is_stamped=topic.name == STAMPED)
+        case _:
+            pass
+    return repr(response)
+
+
+def fetched(response: FetchResponse) -> list[object]:
+    return [
+        (
+            topic.topic,
+            partition.partition_index,
+            partition.error_code,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            partition.aborted_transactions,
+            whole_batches(partition.records, topic.topic),
+        )
+        for topic in response.responses
+        for partition in topic.partitions
+    ]
+
+
+def mask_times(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            partition.log_append_time_ms = min(partition.log_append_time_ms, 1)
+            partition.error_message = masked(partition.error_message)
+            for record in partition.record_errors:
+                record.batch_index_error_message = masked(record.batch_index_error_message)
+
+
+def mask_producers(
+    described: DescribeProducersResponsePartitionResponse, *, is_stamped: bool
+) -> None:
+    described.active_producers.sort(key=lambda one: one.producer_id)
+    for producer in described.active_producers if is_stamped else ():
+        producer.last_timestamp = 1
+
+
+def is_of_deleted_record(theirs: RawClient, step: Step) -> bool:
+    """Return whether Kafka looks for a time among records that DeleteRecords has deleted.
+
+    Their segments go with its next retention run only. Until then it may find one of them, or look
+    no further.
+    """
+    if not isinstance(step.request, ListOffsetsRequest):
+        return False
+    wishes = step.request.topics[0].partitions
+    if wishes[0].timestamp < 0 and wishes[0].timestamp != MAX_TIMESTAMP:
+        return False
+    found = theirs.ask(step.request, ListOffsetsResponse, step.version)
+    wishes[0].timestamp = EARLIEST
+    start = theirs.ask(step.request, ListOffsetsResponse, step.version)
+    return found.topics[0].partitions[0].offset < start.topics[0].partitions[0].offset
+
+
+def masked(text: str | None) -> str | None:
+    """Leave out the server's own times."""
+    return None if text is None else re.sub(r"within \[.*?\]", "within []", text)
+
+
+def whole_batches(records: Any, topic: str) -> list[object]:
+    """Return the batches of a response; Kafka may cut the last one off."""
+    batches = read_batches(memoryview(records or b""), is_cut_allowed=True)
+    if topic == STAMPED:
+        return [(batch.base_offset, batch.size) for batch in batches]
+    return [bytes(batch.data) for batch in batches]
+
+
+def test_answers_and_files_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode]) -> None:
+    real, ours = nodes
+    script = Script(Random(SEED), int(time.time() * 1000))
+    differences: list[str] = []
+    with RawClient(real.bootstrap_servers) as theirs, RawClient(ours.bootstrap_servers) as mine:
+        for number, step in enumerate(script.steps(STEPS)):
+            kind = RESPONSES[type(step.request)]
+            expected = comparable(theirs.ask(step.request, kind, step.version))
+            got = comparable(mine.ask(step.request, kind, step.version))
+            if got != expected and not is_of_deleted_record(theirs, step):
+                differences.append(
+                    f"step {number}: {step}\n  expected {expected}\n  got      {got}"
+                )
+    assert differences == [], "\n".join(differences[:5]) + f"\n{len(differences)} differences"
+    real.stop()
+    assert ours.stop() == 0
+    for topic in TOPICS:
+        compare_files(real.files.data / f"{topic}-0", ours.files.data / f"{topic}-0", topic)
+
+
+def compare_files(theirs: Path, ours: Path, topic: str) -> None:
+    """Compare what is left of a partition; the real server removes deleted segments later."""
+    names = {path.name for path in ours.iterdir() if not path.name.endswith(".deleted")}
+    assert names <= {path.name for path in theirs.iterdir()}
+    for name in sorted(names - {"partition.metadata"}):
+        expected, got = (theirs / name).read_bytes(), (ours / name).read_bytes()
+        if name.endswith(".snapshot"):
+            known = [decode_producer_snapshot(data, ours / name) for data in (expected, got)]
+            if topic != STAMPED:
+                assert known[1] == known[0], f"{topic} {name}"
+        elif topic == STAMPED and not name.startswith("leader"):
+            assert len(got) == len(expected), f"{topic} {name}"
+        else:
+            assert got == expected, f"{topic} {name}"

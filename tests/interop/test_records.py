@@ -1,0 +1,162 @@
+"""Records by stock producers and consumers: written by each, read by each, in every codec."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+EVERYWHERE: Final = ("none", "gzip")
+"""The codecs that kafka-python and aiokafka know without further libraries."""
+COUNT: Final = 300
+INVALID_REQUEST: Final = 42
+TIMEOUT_S: Final = 20
+TIMEOUT_MS: Final = 20_000
+VALUES: Final = [f"value-{number}".encode() for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module")
+def servers(kvorum_node: KvorumNode) -> str:
+    """The bootstrap servers of a node."""
+    return kvorum_node.bootstrap_servers
+
+
+@pytest.fixture
+def topic(servers: str, request: pytest.FixtureRequest) -> str:
+    name = "".join(one if one.isalnum() else "-" for one in request.node.name)
+    with ConfluentDriver(servers) as driver:
+        assert driver.create_topics([TopicWish(name)])[name].code == 0
+    return name
+
+
+def by_confluent(servers: str, topic: str, codec: str) -> None:
+    library: Any = importlib.import_module("confluent_kafka")
+    errors: list[object] = []
+
+    def delivered(error: object, _message: object) -> None:
+        errors.append(error)
+
+    producer = library.Producer(
+        {"bootstrap.servers": servers, "compression.codec": codec, "enable.idempotence": True}
+    )
+    for value in VALUES:
+        producer.produce(topic, value, value[-2:], on_delivery=delivered)
+    assert producer.flush(TIMEOUT_S) == 0
+    assert errors == [None] * COUNT
+
+
+def by_kafka_python(servers: str, topic: str, codec: str) -> None:
+    library: Any = importlib.import_module("kafka")
+    kind = None if codec == "none" else codec
+    with closing(
+        library.KafkaProducer(bootstrap_servers=servers, compression_type=kind, linger_ms=5)
+    ) as producer:
+        sent = [producer.send(topic, value, value[-2:]) for value in VALUES]
+        assert [one.get(TIMEOUT_S).offset for one in sent] == list(range(COUNT))
+
+
+def by_aiokafka(servers: str, topic: str, codec: str) -> None:
+    library: Any = importlib.import_module("aiokafka")
+
+    async def send() -> None:
+        producer = library.AIOKafkaProducer(
+            bootstrap_servers=servers,
+            compression_type=None if codec == "none" else codec,
+            enable_idempotence=True,
+        )
+        await producer.start()
+        try:
+            for value in VALUES:
+                await producer.send(topic, value, value[-2:])
+            await producer.flush()
+        finally:
+            await producer.stop()
+
+    asyncio.run(send())
+
+
+def read_by_confluent(servers: str, topic: str) -> list[bytes]:
+    library: Any = importlib.import_module("confluent_kafka")
+    settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
+    consumer = library.Consumer(settings)
+    consumer.assign([library.TopicPartition(topic, 0, 0)])
+    values: list[bytes] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(values) < COUNT and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is None:
+            continue
+        if message.error() is None:
+            values.append(message.value())
+        else:
+            # librdkafka looks for its group's coordinator although it needs none.
+            assert message.error().code() == INVALID_REQUEST
+    consumer.close()
+    return values
+
+
+def read_by_kafka_python(servers: str, topic: str) -> list[bytes]:
+    library: Any = importlib.import_module("kafka")
+    with closing(
+        library.KafkaConsumer(bootstrap_servers=servers, consumer_timeout_ms=TIMEOUT_MS)
+    ) as consumer:
+        partition = library.TopicPartition(topic, 0)
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        return [next(consumer).value for _ in range(COUNT)]
+
+
+PRODUCERS: Final = [
+    *((by_confluent, codec) for codec in CODECS),
+    *((by_kafka_python, codec) for codec in EVERYWHERE),
+    *((by_aiokafka, codec) for codec in EVERYWHERE),
+]
+
+
+@pytest.mark.parametrize(("produce", "codec"), PRODUCERS)
+def test_what_a_stock_producer_writes_stock_consumers_read(
+    servers: str, topic: str, produce: Callable[[str, str, str], None], codec: str
+) -> None:
+    produce(servers, topic, codec)
+    assert read_by_confluent(servers, topic) == VALUES
+    if codec in EVERYWHERE:
+        assert read_by_kafka_python(servers, topic) == VALUES
+
+
+def test_kafkas_console_tools_write_and_read(
+    servers: str, topic: str, kafka_tools: ToolRunner
+) -> None:
+    lines = [value.decode() for value in VALUES]
+    connection = ("--bootstrap-server", servers, "--topic", topic)
+    written = kafka_tools.run(
+        "kafka-console-producer",
+        *connection,
+        "--compression-codec=lz4",
+        stdin="".join(f"{line}\n" for line in lines),
+    )
+    assert (written.exit_code, written.stderr) == (0, "")
+    place = ("--partition", "0", "--offset", "earliest", "--max-messages", str(COUNT))
+    read = kafka_tools.run("kafka-console-consumer", *connection, *place, "--timeout-ms", "20000")
+    assert read.stdout.splitlines() == lines
+    offsets = kafka_tools.run("kafka-get-offsets", *connection)
+    assert offsets.stdout == f"{topic}:0:{COUNT}\n"
+
+
+def test_a_group_is_refused_at_once(servers: str, topic: str) -> None:
+    library: Any = importlib.import_module("confluent_kafka")
+    consumer = library.Consumer({"bootstrap.servers": servers, "group.id": topic, "log_level": 0})
+    consumer.subscribe([topic])
+    message = consumer.poll(TIMEOUT_S)
+    consumer.close()
+    assert "coordinates neither groups nor transactions" in message.error().str()
