@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ ALL_DIRECTORIES = "*"
 class BrokerServer:
     """The broker role: its lifecycle manager, its listeners, its channels to the controller."""
 
-    def __init__(self, shared: SharedServer) -> None:
+    def __init__(self, shared: SharedServer, on_failure: Callable[[Exception], None]) -> None:
         self._shared = shared
         config = shared.config
         self._forwarder = ForwardingManager(
@@ -75,6 +75,7 @@ class BrokerServer:
                 clock=shared.clock,
                 random=shared.random,
                 broker_epoch=lambda: self._lifecycle_manager.epoch,
+                on_failure=on_failure,
             ),
         )
         self._producer_ids = ProducerIdManager(

@@ -159,7 +159,7 @@ class _ServerStart:
         )
 
     async def _start_broker(self, started: StartedRoles) -> StartedRoles:
-        broker = BrokerServer(started.shared)
+        broker = BrokerServer(started.shared, self._fault.note)
         self._closing.roles.push_async_callback(broker.abort)
         self._started = replace(started, broker=broker)
         await broker.start()

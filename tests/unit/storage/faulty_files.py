@@ -193,6 +193,12 @@ class FaultyFiles:
 
     def rename(self, source: Path, target: Path) -> None:
         self.count("rename", source)
+        if source in self.directories:
+            self.directories ^= {source, target}
+            for path in [each for each in self.names if each.parent == source]:
+                moved = NameChange(target / path.name, self.names[path], old_path=path)
+                self._change(moved)
+            return
         self._change(NameChange(target, self.names[source], old_path=source))
 
     def remove(self, path: Path) -> None:

@@ -57,13 +57,14 @@ class ReplicaManagerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaEnvironment:
-    """What the replicas of a broker live on."""
+    """What the replicas of a broker live on; `on_failure` ends a broker that cannot continue."""
 
     loader: MetadataLoader
     files: FileSystem
     clock: Clock
     random: Random
     broker_epoch: Callable[[], int]
+    on_failure: Callable[[Exception], None]
 
 
 class ReplicaManager:
@@ -75,6 +76,7 @@ class ReplicaManager:
         self._files = environment.files
         self._clock = environment.clock
         self._random = environment.random
+        self._on_failure = environment.on_failure
         self._context = PartitionContext(
             settings.broker_id,
             environment.broker_epoch,
@@ -116,6 +118,7 @@ class ReplicaManager:
         await self._on_disk(lambda: logs.startup(hosted.get, now_ms=now_ms))
         await self._apply(image)
         self._loader.subscribe(self._on_image)
+        self._on_image(self._loader.published)
         self._tasks = [
             asyncio.create_task(self._follow_images()),
             asyncio.create_task(
@@ -174,7 +177,12 @@ class ReplicaManager:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._apply(self._loader.published)
+            try:
+                await self._apply(self._loader.published)
+            except Exception as error:
+                # A broker that does not follow the metadata may write where another leads.
+                self._on_failure(error)
+                raise
 
     async def _apply(self, image: MetadataImage) -> None:
         """Follow the changes from the last image seen to this one."""

@@ -1,0 +1,245 @@
+"""Records of a broker over the wire: what waits, what is refused, and what comes and goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.interop.controller_quorum import wait_for
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableReplicaAssignment,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+    FetchResponsePartitionData,
+)
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+    ProduceResponsePartitionProduceResponse,
+)
+from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker(cluster: Cluster) -> Iterator[RawClient]:
+    address, _ = cluster.bootstrap_servers.split(",")
+    with RawClient(address) as client:
+        yield client
+
+
+def brokers(cluster: Cluster) -> list[tuple[int, str]]:
+    """Return id and address of each broker, in the order of the bootstrap servers."""
+    addresses = cluster.bootstrap_servers.split(",")
+    with RawClient(addresses[0]) as client:
+
+        def ids() -> dict[str, int] | None:
+            known = client.ask(MetadataRequest(topics=[]), MetadataResponse, 9).brokers
+            found = {f"{one.host}:{one.port}": one.node_id for one in known}
+            return found if found.keys() == set(addresses) else None
+
+        found = wait_for(ids, lambda: "the broker knows all brokers")
+    return [(found[address], address) for address in addresses]
+
+
+def create_topic(cluster: Cluster, name: str, replicas: list[int]) -> None:
+    topic = CreateTopicsRequestCreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, replicas)],
+    )
+    with RawClient(cluster.controller_servers) as controller:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
+        (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == ErrorCode.NONE
+
+
+@pytest.fixture
+def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -> str:
+    """A topic whose only replica is on the broker that the client is connected to."""
+    name = request.node.name[:60]
+    create_topic(cluster, name, [brokers(cluster)[0][0]])
+    wait_for(lambda: fetch(broker, name, 0).error_code == 0 or None, lambda: "it is hosted")
+    return name
+
+
+def batch(value: bytes, *, is_transactional: bool = False) -> bytes:
+    options = BatchOptions(
+        base_offset=0,
+        producer_id=9 if is_transactional else -1,
+        producer_epoch=0 if is_transactional else -1,
+        base_sequence=0 if is_transactional else -1,
+        is_transactional=is_transactional,
+    )
+    return bytes(build_batch([RecordData(value, None, 1, ())], options))
+
+
+def produce(
+    client: RawClient, topic: str, records: bytes | None, *, acks: int = -1
+) -> ProduceResponsePartitionProduceResponse:
+    data = ProduceRequestPartitionProduceData(0, records)
+    sent = ProduceRequestTopicProduceData(topic, partition_data=[data])
+    body = ProduceRequest(None, acks, 5000, [sent])
+    (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
+    return answered.partition_responses[0]
+
+
+def fetch_request(topic: str, offset: int, *, min_bytes: int, max_wait_ms: int) -> FetchRequest:
+    wish = FetchRequestFetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=1 << 20,
+        topics=[FetchRequestFetchTopic(topic, partitions=[wish])],
+    )
+
+
+def fetch(
+    client: RawClient, topic: str, offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0
+) -> FetchResponsePartitionData:
+    request = fetch_request(topic, offset, min_bytes=min_bytes, max_wait_ms=max_wait_ms)
+    (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
+    return answered.partitions[0]
+
+
+def values(data: FetchResponsePartitionData) -> list[bytes | None]:
+    return [record.value for one in read_batches(data.records or b"") for record in one.records()]
+
+
+def test_a_fetch_waits_until_there_are_enough_bytes(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    one = batch(b"value")
+    got: list[FetchResponsePartitionData] = []
+    with RawClient(cluster.bootstrap_servers.split(",")[0]) as reader:
+        waiting = threading.Thread(
+            target=lambda: got.append(
+                fetch(reader, topic, 0, min_bytes=2 * len(one), max_wait_ms=30_000)
+            )
+        )
+        waiting.start()
+        assert produce(broker, topic, one).base_offset == 0
+        waiting.join(0.2)
+        assert got == []
+        assert produce(broker, topic, one).base_offset == 1
+        waiting.join(20)
+    assert values(got[0]) == [b"value", b"value"]
+    assert got[0].high_watermark == 2
+
+
+def test_a_fetch_that_waits_ends_when_its_time_is_up(broker: RawClient, topic: str) -> None:
+    produce(broker, topic, batch(b"value"))
+    data = fetch(broker, topic, 0, min_bytes=10_000, max_wait_ms=50)
+    assert values(data) == [b"value"]
+
+
+def test_a_fetch_that_waits_hears_that_the_topic_is_gone(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    with (
+        RawClient(cluster.bootstrap_servers.split(",")[0]) as reader,
+        RawClient(cluster.controller_servers) as controller,
+    ):
+        reader.send(fetch_request(topic, 0, min_bytes=1, max_wait_ms=60_000), FETCH_VERSION)
+        assert produce(broker, topic, b"").error_code == ErrorCode.INVALID_RECORD
+        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        controller.ask(deletion, DeleteTopicsResponse, 5)
+        assert reader.read_frame() is not None
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 3 or None, lambda: "the topic is gone")
+
+
+def test_a_topic_that_is_made_again_is_empty(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    produce(broker, topic, batch(b"old"))
+    with RawClient(cluster.controller_servers) as controller:
+        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        controller.ask(deletion, DeleteTopicsResponse, 5)
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 3 or None, lambda: "it is gone")
+    create_topic(cluster, topic, [brokers(cluster)[0][0]])
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 0 or None, lambda: "it is there again")
+    assert produce(broker, topic, batch(b"new")).base_offset == 0
+    assert values(fetch(broker, topic, 0)) == [b"new"]
+
+
+def test_another_brokers_partition_is_not_served(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    del broker
+    with RawClient(cluster.bootstrap_servers.split(",")[1]) as other:
+        refused = produce(other, topic, batch(b"value"))
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert fetch(other, topic, 0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_partition_with_two_replicas_is_refused_with_the_reason(
+    cluster: Cluster, broker: RawClient
+) -> None:
+    create_topic(cluster, "two", [one for one, _ in brokers(cluster)])
+    wait_for(
+        lambda: produce(broker, "two", batch(b"v")).error_code == 42 or None,
+        lambda: "the broker knows the topic",
+    )
+    assert "several" in (produce(broker, "two", batch(b"v")).error_message or "")
+
+
+def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
+    refused = produce(broker, topic, batch(b"value", is_transactional=True))
+    assert refused.error_code == ErrorCode.INVALID_TXN_STATE
+    assert "not coordinated" in (refused.error_message or "")
+    body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
+    begun = broker.ask(body, InitProducerIdResponse, 4)
+    assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
+
+
+def test_every_producer_id_is_handed_out_once(cluster: Cluster) -> None:
+    body = InitProducerIdRequest(transactional_id=None)
+    ids: list[int] = []
+    for address in cluster.bootstrap_servers.split(","):
+        with RawClient(address) as client:
+            for _ in range(1_100):
+                answered = client.ask(body, InitProducerIdResponse, 4)
+                assert (answered.error_code, answered.producer_epoch) == (ErrorCode.NONE, 0)
+                ids.append(answered.producer_id)
+    assert len(set(ids)) == len(ids)
+
+
+def test_records_outlive_a_restart(cluster: Cluster, broker: RawClient, topic: str) -> None:
+    for number in range(20):
+        assert produce(broker, topic, batch(b"%d" % number)).base_offset == number
+    node_id, address = brokers(cluster)[0]
+    cluster.restart(node_id)
+    with RawClient(address) as client:
+        wait_for(
+            lambda: fetch(client, topic, 0).error_code == 0 or None,
+            lambda: "it leads again",
+        )
+        data = fetch(client, topic, 0)
+        assert values(data) == [b"%d" % number for number in range(20)]
+        assert data.high_watermark == 20

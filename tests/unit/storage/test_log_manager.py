@@ -1,0 +1,206 @@
+"""The logs of a broker from one start to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.topic_logs import (
+    NOW_MS,
+    PARTITION,
+    TOPIC_ID,
+    append,
+    managed,
+    sent,
+    values_in,
+)
+
+from kvorum.storage.clean_shutdown import take_clean_shutdown
+from kvorum.storage.errors import CorruptFileError, OffsetOutOfRangeError
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManager
+from kvorum.storage.log_validator import RecordValidationError
+from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
+from kvorum.wire.error_codes import ErrorCode
+
+ROOT = Path("/logs")
+PRODUCER = 7
+
+
+def started(files: FaultyFiles, *roots: Path, topic_id: bytes | None = TOPIC_ID) -> LogManager:
+    """Return the manager of directories as the last use has left them."""
+    directories: list[LogDirectory] = []
+    for number, root in enumerate(roots or (ROOT,)):
+        files.make_directory(root)
+        shutdown = take_clean_shutdown(root, files)
+        identity = bytes([number]) * 16
+        directories.append(LogDirectory(root, identity, files, was_clean=shutdown.was_clean))
+    manager = managed(directories, files)
+    manager.startup({PARTITION: topic_id}.get, now_ms=NOW_MS)
+    return manager
+
+
+def created(manager: LogManager, partition: TopicPartition = PARTITION) -> UnifiedLog:
+    return manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
+
+
+def filled(manager: LogManager, count: int = 30) -> UnifiedLog:
+    log = created(manager)
+    for number in range(count):
+        append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER, time_ms=number))
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_records_and_producers_are_there_after_a_start(is_clean: bool) -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    filled(manager)
+    if is_clean:
+        manager.shutdown(broker_epoch=3)
+    else:
+        # What the operating system has is not lost when a process dies.
+        manager.abandon()
+    log = started(files).get_log(PARTITION)
+    assert log is not None
+    assert values_in(log) == [b"%d" % number for number in range(30)]
+    assert log.high_watermark == (30 if is_clean else 0)
+    again = append(log, sent(b"29", sequence=29, producer=PRODUCER))
+    assert (again.first_offset, log.log_end_offset) == (29, 30)
+    with pytest.raises(ProducerError) as refused:
+        append(log, sent(b"31", sequence=31, producer=PRODUCER))
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(log, sent(b"30", sequence=30, producer=PRODUCER)).first_offset == 30
+
+
+def test_a_clean_start_reads_no_segment() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    filled(manager)
+    manager.shutdown(broker_epoch=3)
+    for path, file in files.names.items():
+        if path.suffix == ".log":
+            file.content[:] = bytes(len(file.content))
+    assert started(files).get_log(PARTITION) is not None
+
+
+def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    log = filled(manager)
+    files.fail("sync", 1)
+    with pytest.raises(Exception, match="sync"):
+        log.flush()
+    files.faults.clear()
+    manager.shutdown(broker_epoch=3)
+    assert not take_clean_shutdown(ROOT, files).was_clean
+
+
+def test_the_directory_of_another_topic_is_set_aside() -> None:
+    for topic_id in (None, bytes(15) + b"\x09"):
+        files = FaultyFiles()
+        manager = started(files)
+        filled(manager)
+        manager.shutdown(broker_epoch=3)
+        second = started(files, topic_id=topic_id)
+        assert second.get_log(PARTITION) is None
+        (stray,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
+        assert stray.startswith("topic-0.")
+
+
+def test_a_deleted_partition_goes_after_a_delay_and_its_name_can_be_used_again() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    filled(manager)
+    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    assert manager.delete_logs(now_ms=NOW_MS + 49) == 0
+    assert values_in(created(manager)) == []
+    assert manager.delete_logs(now_ms=NOW_MS + 50) == 1
+    assert files.list_directories(ROOT) == ["topic-0"]
+
+
+def test_what_was_to_be_deleted_is_deleted_after_a_start() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    filled(manager)
+    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    manager.abandon()
+    second = started(files)
+    assert second.get_log(PARTITION) is None
+    assert second.delete_logs(now_ms=NOW_MS + 50) == 1
+    assert files.list_directories(ROOT) == []
+
+
+def test_a_new_log_goes_where_there_are_the_fewest() -> None:
+    files = FaultyFiles()
+    roots = Path("/a"), Path("/b")
+    manager = started(files, *roots)
+    for number in range(4):
+        created(manager, TopicPartition("topic", number))
+    assert [len(directory.logs) for directory in manager.directories] == [2, 2]
+    named = manager.get_or_create_log(
+        TopicPartition("topic", 9), TOPIC_ID, directory_id=bytes([1]) * 16, now_ms=NOW_MS
+    )
+    assert named in manager.directories[1].logs.values()
+
+
+def test_two_directories_of_one_partition_are_refused() -> None:
+    files = FaultyFiles()
+    for root in (Path("/a"), Path("/b")):
+        manager = started(files, root)
+        created(manager)
+        manager.shutdown(broker_epoch=3)
+    with pytest.raises(CorruptFileError, match="too"):
+        started(files, Path("/a"), Path("/b"))
+
+
+def test_a_directory_that_is_no_partition_is_refused() -> None:
+    files = FaultyFiles()
+    files.make_directory(ROOT / "lost+found")
+    with pytest.raises(CorruptFileError, match=r"lost\+found"):
+        started(files)
+
+
+def test_deleted_records_stay_deleted() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    log = filled(manager)
+    log.delete_records(17, now_ms=NOW_MS)
+    with pytest.raises(OffsetOutOfRangeError):
+        log.delete_records(31, now_ms=NOW_MS)
+    manager.shutdown(broker_epoch=3)
+    again = started(files).get_log(PARTITION)
+    assert again is not None
+    assert again.log_start_offset == 17
+    found = again.first_record_since(3, end_offset=30)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (17, 17)
+
+
+def test_a_damaged_producer_snapshot_is_made_anew_from_the_log() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    filled(manager)
+    manager.shutdown(broker_epoch=3)
+    for path, file in files.names.items():
+        if path.suffix == ".snapshot":
+            file.content[-1] ^= 1
+    log = started(files).get_log(PARTITION)
+    assert log is not None
+    assert append(log, sent(b"29", sequence=29, producer=PRODUCER)).first_offset == 29
+
+
+def test_a_batch_is_refused_by_its_size_and_checksum() -> None:
+    log = created(started(FaultyFiles()))
+    with pytest.raises(RecordValidationError) as large:
+        append(log, sent(bytes(600)))
+    assert large.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    batch = sent(b"right")
+    with pytest.raises(RecordValidationError) as corrupt:
+        append(log, batch._replace(crc=batch.crc ^ 1))
+    assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert log.log_end_offset == 0

@@ -1,0 +1,62 @@
+"""Logs of topics in memory, and the batches that producers send them."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.unit.storage.faulty_files import FaultyFiles
+
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.log_validator import RecordRules
+from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
+from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
+
+NOW_MS = 1_000_000
+PARTITION = TopicPartition("topic", 0)
+TOPIC_ID = bytes(range(16))
+CONFIG = TopicLogConfig(
+    segments=LogConfig(segment_bytes=600, index_interval_bytes=100, delete_delay_ms=0),
+    rules=RecordRules(timestamp_before_max_ms=2**62, timestamp_after_max_ms=2**62),
+    max_message_bytes=500,
+    may_delete_records=True,
+)
+
+
+def managed(directories: list[LogDirectory], files: FaultyFiles) -> LogManager:
+    return LogManager(
+        directories,
+        files=files,
+        settings=LogManagerSettings(delete_delay_ms=50),
+        config_of=lambda _topic: CONFIG,
+        random=Random(1),
+    )
+
+
+def sent(value: bytes, *, sequence: int = -1, producer: int = -1, time_ms: int = 5) -> RecordBatch:
+    """Return a batch of one record, as a producer sends it."""
+    options = BatchOptions(
+        base_offset=0,
+        producer_id=producer,
+        producer_epoch=-1 if producer < 0 else 0,
+        base_sequence=sequence,
+    )
+    (batch,) = read_batches(build_batch([RecordData(value, None, time_ms, ())], options))
+    return batch
+
+
+def append(log: UnifiedLog, batch: RecordBatch) -> LogAppendInfo:
+    return log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+
+
+def values_in(log: UnifiedLog) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        for batch in read_batches(log.read(offset, 1 << 20, end_offset=log.log_end_offset)):
+            found += [record.value for record in batch.records()]
+            offset = batch.next_offset
+    return found
