@@ -53,6 +53,20 @@ class Condition(NamedTuple):
             kept &= numbers <= self.high
         return kept
 
+    def may_match_each(self, lowest: Ints | None, highest: Ints) -> Flags:
+        """Return what `may_match` says of many bounds; `lowest` is None where it is not known."""
+        found = np.ones(len(highest), np.bool_)
+        if self.low is not None:
+            found &= highest >= self.low
+        if lowest is None:
+            return found
+        if self.high is not None:
+            found &= lowest <= self.high
+        if self.values is not None:
+            values = np.sort(np.array(list(self.values), np.int64))
+            found &= np.searchsorted(values, lowest) < np.searchsorted(values, highest, "right")
+        return found
+
     def intersected(self, other: Condition) -> Condition:
         """Return the condition that both make together."""
         values = self.values

@@ -15,6 +15,7 @@ from tests.random_messages import random_message
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.metadata.record_types import record_type
+from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.body_columns import BodyColumn, body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run
 from kvorum.wire.apis import METADATA_RECORDS
@@ -72,7 +73,7 @@ def as_run(values: Sequence[bytes], *, size: int = 50, **options: Any) -> Record
     for base in range(0, len(values), size):
         records = [RecordData(value, timestamp=1000 + base) for value in values[base : base + size]]
         data += build_batch(records, BatchOptions(base_offset=base, **options))
-    run = read_run(list(read_batches(data)))
+    run = read_run(block_of(list(read_batches(data))))
     assert run is not None
     return run
 
@@ -132,7 +133,7 @@ def test_logs_of_real_kafka_are_read_as_by_the_codec(golden_sets: Path) -> None:
     for directory in metadata_directories(golden_sets):
         for path in [*directory.glob("*.log"), *directory.glob("*.checkpoint")]:
             for batches in runs_of(path):
-                run = read_run(batches)
+                run = read_run(block_of(batches))
                 assert run is not None
                 records = [record for batch in batches for record in batch.records()]
                 decoded = as_json([decode_record(record.value or b"") for record in records])
@@ -179,7 +180,7 @@ def everything(run: RecordRun, columns: Sequence[BodyColumn]) -> list[Any]:
 
 def test_batches_that_hold_other_records_are_left_to_the_codec() -> None:
     (valid,) = read_batches(build_batch([RecordData(b"\x01\x14\x00")]))
-    assert read_run([valid]) is not None
+    assert read_run(block_of([valid])) is not None
     for record in (
         RecordData(None),
         RecordData(b"\x01\x14\x00", key=b"key"),
@@ -188,7 +189,7 @@ def test_batches_that_hold_other_records_are_left_to_the_codec() -> None:
         RecordData(b"\x01"),
     ):
         (batch,) = read_batches(build_batch([record]))
-        assert read_run([valid, batch]) is None
+        assert read_run(block_of([valid, batch])) is None
 
 
 def test_lengths_that_do_not_fit_are_left_to_the_codec() -> None:
@@ -198,7 +199,7 @@ def test_lengths_that_do_not_fit_are_left_to_the_codec() -> None:
         wrong = bytearray(data)
         wrong[random.randrange(61, len(wrong))] = random.randrange(256)
         (batch,) = read_batches(wrong)
-        run = read_run([batch])
+        run = read_run(block_of([batch]))
         try:
             records = list(batch.records())
         except WireError:
@@ -224,4 +225,4 @@ def test_bytes_behind_the_last_record_are_left_to_the_codec() -> None:
     (batch,) = read_batches(data)
     with pytest.raises(WireError, match="follow the last"):
         list(batch.records())
-    assert read_run([batch]) is None
+    assert read_run(block_of([batch])) is None

@@ -29,8 +29,7 @@ def found(parts: list[bytes], counts: list[int]) -> Bounds | None:
     sizes = np.array([len(part) for part in parts], np.int64)
     ends = np.cumsum(sizes)
     starts = ends - sizes
-    data = np.frombuffer(b"".join((*parts, PADDING)), np.uint8)
-    return find_bounds(data, starts, ends, np.array(counts, np.int64))
+    return find_bounds(b"".join((*parts, PADDING)), starts, ends, np.array(counts, np.int64))
 
 
 def one_by_one(parts: list[bytes]) -> list[tuple[int, int]]:
@@ -53,7 +52,7 @@ def one_by_one(parts: list[bytes]) -> list[tuple[int, int]]:
     return places
 
 
-@pytest.mark.parametrize("batches", [1, 23, 24, 60])
+@pytest.mark.parametrize("batches", [1, 60, 255, 256, 600])
 def test_records_of_few_and_many_batches_of_all_lengths_are_found(batches: int) -> None:
     random = Random(batches)
     counts = [random.choice((1, 2, 7, 90)) for _ in range(batches)]
@@ -65,13 +64,13 @@ def test_records_of_few_and_many_batches_of_all_lengths_are_found(batches: int) 
 
 
 def test_a_batch_without_records_has_no_bounds() -> None:
-    parts = bodies(Random(1), [2] * 30)
-    bounds = found([*parts[:3], b"", *parts[3:]], [2, 2, 2, 0, *[2] * 27])
+    parts = bodies(Random(1), [2] * 300)
+    bounds = found([*parts[:3], b"", *parts[3:]], [2, 2, 2, 0, *[2] * 297])
     assert bounds is not None
     assert list(zip(bounds.starts.tolist(), bounds.ends.tolist(), strict=True)) == one_by_one(parts)
 
 
-@pytest.mark.parametrize("batches", [2, 40])
+@pytest.mark.parametrize("batches", [2, 400])
 @pytest.mark.parametrize("change", [-1, 1, 2**31 - 10])
 def test_a_number_of_records_that_does_not_fit_is_refused(batches: int, change: int) -> None:
     counts = [3] * batches
@@ -80,7 +79,7 @@ def test_a_number_of_records_that_does_not_fit_is_refused(batches: int, change: 
     assert found(parts, [3 + change, *counts[1:]]) is None
 
 
-@pytest.mark.parametrize("batches", [2, 40])
+@pytest.mark.parametrize("batches", [2, 400])
 def test_lengths_that_lead_elsewhere_are_refused(batches: int) -> None:
     counts = [3] * batches
     body = build_batch([RecordData(key=None, value=bytes(50))] * 3)[HEADER_BYTES:]
@@ -99,7 +98,7 @@ def test_bounds_are_those_of_a_batch_read_as_one() -> None:
     assert len(bounds.starts) == len(list(batch.records()))
 
 
-@pytest.mark.parametrize("batches", [2, 40])
+@pytest.mark.parametrize("batches", [2, 400])
 def test_a_negative_length_is_refused_even_if_it_leads_to_the_end(batches: int) -> None:
     # One byte; then back by two, to that byte; then on from it to the end.
     body = bytes((1 << 1, 8 << 1, (2 << 1) - 1)) + bytes(7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,17 +33,36 @@ _RAW_UUID: Final = np.dtype("V16")
 _LIST: Final = "[]"
 
 
-def gather(data: Bytes, places: Places, kind: str, *, omitted: object = None) -> Array:
+class Numbers(NamedTuple):
+    """Numbers, and which of them stand for null."""
+
+    values: NDArray[Any]
+    is_null: Flags
+
+
+def numbers(data: Bytes, places: Places, kind: str, *, omitted: object = None) -> Numbers:
+    """Return the values of a field that is a number of `kind`, the schema's name of the type.
+
+    Null where it is null or left out, and where it equals `omitted`.
+    """
+    is_null = places.counts == ABSENT
+    values = _fixed(data, np.where(is_null, 0, places.starts), _NUMBERS[kind])
+    values = values.astype(_native(kind))
+    if omitted is not None:
+        is_null |= values == omitted
+    return Numbers(values, is_null)
+
+
+def gather(data: Bytes, places: Places, kind: str) -> Array:
     """Return the values of a field; null where it is null, or left out.
 
-    `kind` is the schema's name of the type: a number, a uuid (as text), a string, or a list of
-    numbers or uuids. A number that equals `omitted` is null too. Raises ValueError
-    (`ArrowInvalid`) for text that is not UTF-8.
+    `kind` is the schema's name of the type: a uuid (as text), a string, or a list of numbers or
+    uuids. Raises ValueError (`ArrowInvalid`) for text that is not UTF-8.
     """
     if kind.startswith(_LIST):
         return _lists(data, places, kind.removeprefix(_LIST))
-    if kind in FIXED_BYTES:
-        return _fixed(data, places.starts, kind, places.counts == ABSENT, omitted)
+    if kind == _UUID:
+        return _uuids(data, places)
     return _strings(data, places)
 
 
@@ -66,17 +85,11 @@ def timestamps(milliseconds: Ints) -> Array:
     return masked(np.where(is_null, 0, milliseconds) * 1000, is_null)
 
 
-def _fixed(data: Bytes, starts: Ints, kind: str, is_null: Flags, omitted: object) -> Array:
-    dtype = _NUMBERS.get(kind, _RAW_UUID)
+def _fixed(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values of a fixed size."""
     # A value begins at every byte, and overlaps those that begin at the bytes behind.
-    values = np.ndarray(len(data) - dtype.itemsize + 1, dtype, data, strides=(1,))
-    values = values[np.where(is_null, 0, starts)]
-    if kind == _UUID:
-        return _uuid_texts(values, is_null)
-    values = values.astype(_native(kind))
-    if omitted is not None:
-        is_null = is_null | (values == omitted)
-    found: Array = pa.array(values, mask=is_null)
+    everywhere = np.ndarray(len(data) - dtype.itemsize + 1, dtype, data, strides=(1,))
+    found: NDArray[Any] = everywhere[starts]
     return found
 
 
@@ -84,21 +97,23 @@ def _native(kind: str) -> np.dtype[Any]:
     return np.dtype(np.bool_) if kind == "bool" else _NUMBERS[kind].newbyteorder("=")
 
 
-def _uuid_texts(raw: NDArray[np.void], is_null: Flags) -> Array:
+def _uuids(data: Bytes, places: Places) -> Array:
     """Return uuids as text, each different one turned into text once."""
-    count = len(raw)
-    kind = pa.binary(FIXED_BYTES[_UUID])
-    uuids: Any = pa.Array.from_buffers(kind, count, [None, pa.py_buffer(raw.tobytes())])
+    is_null = places.counts == ABSENT
+    raw = _fixed(data, np.where(is_null, 0, places.starts), _RAW_UUID)
+    buffers = [_validity(~is_null), pa.py_buffer(raw.tobytes())]
+    uuids: Any = pa.Array.from_buffers(pa.binary(FIXED_BYTES[_UUID]), len(raw), buffers)
     encoded = uuids.dictionary_encode()
-    texts: Any = pa.array([uuid_to_text(one) for one in encoded.dictionary.to_pylist()])
-    found: Array = texts.take(pa.array(encoded.indices.to_numpy(), mask=is_null))
-    return found.cast(pa.string())
+    known = [uuid_to_text(one) for one in encoded.dictionary.to_pylist()]
+    texts: Any = pa.array(known, pa.string())
+    found: Array = texts.take(encoded.indices)
+    return found
 
 
 def _strings(data: Bytes, places: Places) -> Array:
     lengths = np.maximum(places.counts, 0)
     offsets = _list_offsets(lengths)
-    content = data[_each_position(places.starts, lengths, offsets)]
+    content = data[_each_position(places.starts, lengths, 1)]
     array = pa.StringArray.from_buffers(
         len(lengths),
         pa.py_buffer(offsets.tobytes()),
@@ -112,11 +127,11 @@ def _strings(data: Bytes, places: Places) -> Array:
 def _lists(data: Bytes, places: Places, element: str) -> Array:
     counts = np.maximum(places.counts, 0)
     offsets = _list_offsets(counts)
-    size = FIXED_BYTES[element]
-    firsts = np.repeat(places.starts, counts)
-    within = np.arange(len(firsts)) - np.repeat(offsets[:-1].astype(np.int64), counts)
-    starts = firsts + within * size
-    values = _fixed(data, starts, element, np.zeros(len(starts), np.bool_), None)
+    starts = _each_position(places.starts, counts, FIXED_BYTES[element])
+    if element == _UUID:
+        values = _uuids(data, Places(starts, np.ones_like(starts)))
+    else:
+        values = pa.array(_fixed(data, starts, _NUMBERS[element]).astype(_native(element)))
     return pa.ListArray.from_buffers(
         pa.list_(values.type),
         len(counts),
@@ -131,10 +146,14 @@ def _list_offsets(counts: Ints) -> NDArray[np.int32]:
     return offsets
 
 
-def _each_position(starts: Ints, lengths: Ints, offsets: NDArray[np.int32]) -> Ints:
-    """Return the position of every byte of every value."""
-    firsts = np.repeat(starts - offsets[:-1], lengths)
-    return np.arange(len(firsts)) + firsts
+def _each_position(starts: Ints, counts: Ints, size: int) -> Ints:
+    """Return the position of every element of every value; an element has `size` bytes."""
+    # Many records have no value, and then nothing need be done for them.
+    rows = np.flatnonzero(counts)
+    starts, counts = starts[rows], counts[rows]
+    firsts = np.cumsum(counts) - counts
+    found: Ints = np.repeat(starts - firsts * size, counts)
+    return found + np.arange(len(found)) * size
 
 
 def _validity(is_present: Flags) -> pa.Buffer | None:

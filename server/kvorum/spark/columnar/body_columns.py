@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
 from kvorum.metadata.record_types import record_type
-from kvorum.spark.columnar.arrow_values import Array, gather, masked
-from kvorum.spark.columnar.field_places import ABSENT, Places, UnknownPlaceError, find_fields
+from kvorum.spark.columnar.arrow_values import Array, masked
+from kvorum.spark.columnar.column_values import Field, values_of
+from kvorum.spark.columnar.field_places import UnknownPlaceError, find_fields
 from kvorum.spark.columnar.record_run import RecordRun
-from kvorum.spark.columnar.varints import Bytes, Ints
+from kvorum.spark.columnar.varints import Ints
 from kvorum.wire.json_form import FieldFacts, fields_of, to_json
 
 
@@ -35,76 +36,29 @@ def body_columns(run: RecordRun, columns: Sequence[BodyColumn]) -> list[Array]:
     Raises `MetadataParseError` for a record that the codec cannot read. A record whose wanted
     fields can be found without its codec is not checked beyond them.
     """
-    places = [_FieldPlaces(len(run.types)) for _ in columns]
+    values = [values_of(column.type, len(run.types)) for column in columns]
     unknown: list[Ints] = []
-    groups = run.types << 8 | run.versions
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
+    kinds = run.kinds
+    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+        rows = np.flatnonzero(kinds == kind)
         try:
-            found = _found(run, rows, int(group >> 8), int(group & 0xFF), columns)
+            found = _found(run, rows, kind >> 8, kind & 0xFF, columns)
         except UnknownPlaceError:
             unknown.append(rows)
             continue
-        for of_column, field in zip(places, found, strict=True):
+        for of_column, field in zip(values, found, strict=True):
             if field is not None:
-                of_column.put(rows, *field)
+                of_column.put(run.data, rows, field)
     try:
-        arrays = [
-            of_column.gathered(run.data, column.type)
-            for of_column, column in zip(places, columns, strict=True)
-        ]
+        arrays = [of_column.array(run.data) for of_column in values]
     except pa.ArrowInvalid:
-        return _decoded(run, np.arange(len(groups)), columns)
+        return _decoded(run, np.arange(len(kinds)), columns)
     return _with_decoded(arrays, run, np.concatenate(unknown), columns) if unknown else arrays
-
-
-class _FieldForm(NamedTuple):
-    """How a field is written: the schema's name of its type, and the value that is left out."""
-
-    kind: str
-    omitted: object
-
-
-class _FieldPlaces:
-    """Where the values of one column are, of records of all types in the order of the run.
-
-    The types may write the field in several forms; a record has a value in one of them at most.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._by_form: dict[_FieldForm, Places] = {}
-
-    def put(self, rows: Ints, form: _FieldForm, places: Places) -> None:
-        """Take in the places of the records at `rows`."""
-        into = self._by_form.get(form)
-        if into is None:
-            zeros = np.zeros(self._count, np.int64)
-            into = self._by_form[form] = Places(zeros, np.full(self._count, ABSENT, np.int64))
-        into.starts[rows] = places.starts
-        into.counts[rows] = places.counts
-
-    def gathered(self, data: Bytes, kind: pa.DataType) -> Array:
-        """Return the values; raises as `gather` does."""
-        parts = [
-            gather(data, places, form.kind, omitted=form.omitted).cast(kind)
-            for form, places in self._by_form.items()
-        ]
-        # The stubs of Arrow ask for a type that is known when the code is checked.
-        nulls: Any = pa.nulls
-        found: Array = _coalesced(parts) if parts else nulls(self._count, kind)
-        return found
-
-
-def _coalesced(parts: Sequence[Array]) -> Array:
-    """Return at each place the value of the part that has one."""
-    found: Array = parts[0] if len(parts) == 1 else pc.coalesce(*parts)
-    return found
 
 
 def _found(
     run: RecordRun, rows: Ints, key: int, version: int, columns: Sequence[BodyColumn]
-) -> list[tuple[_FieldForm, Places] | None]:
+) -> list[Field | None]:
     """Return where each column is in records of one type and version, which are not decoded."""
     kind = record_type(key)
     if not kind.MIN_VERSION <= version <= kind.MAX_VERSION:
@@ -116,15 +70,12 @@ def _found(
     places = find_fields(
         run.data, run.starts[rows], run.ends[rows], kind=kind, version=version, wanted=wanted
     )
-    forms = {
-        field.json_name: _FieldForm(field.kind, _omitted(field, version))
+    fields = {
+        field.json_name: Field(field.kind, _omitted(field, version), places[field.json_name])
         for field in fields_of(kind)
         if field.json_name in places
     }
-    return [
-        (forms[name], places[name]) if name is not None and name in places else None
-        for name in names
-    ]
+    return [fields.get(name) if name is not None else None for name in names]
 
 
 def _omitted(field: FieldFacts, version: int) -> object:
@@ -143,7 +94,7 @@ def _with_decoded(
     indices: Any = masked(place, is_missing)
     decoded = _decoded(run, rows, columns)
     return [
-        _coalesced([array, values.take(indices)]) if values.null_count < len(values) else array
+        pc.coalesce(array, values.take(indices)) if values.null_count < len(values) else array
         for array, values in zip(arrays, decoded, strict=True)
     ]
 

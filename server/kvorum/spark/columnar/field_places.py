@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kvorum.spark.columnar.varints import NOWHERE, Bytes, Ints, unsigned_varints
+from kvorum.spark.columnar.varints import Bytes, Ints, unsigned_varints
 from kvorum.wire.json_form import FieldFacts, fields_of
 from kvorum.wire.primitives import Message
 
@@ -111,26 +111,28 @@ def _tagged_fields(
         for field in wanted.values()
     }
     remaining, pos = unsigned_varints(data, pos)
-    pos = pos.copy()
-    rows = np.flatnonzero(remaining)
-    while rows.size:
-        tags, begins = unsigned_varints(data, pos[rows])
+    rows = np.arange(len(pos))
+    while True:
+        is_done = remaining == 0
+        if ((pos != ends) & is_done).any():
+            raise UnknownPlaceError
+        if is_done.any():
+            others = np.flatnonzero(~is_done)
+            rows, remaining, pos, ends = (of[others] for of in (rows, remaining, pos, ends))
+        if not rows.size:
+            return found
+        tags, begins = unsigned_varints(data, pos)
         sizes, begins = unsigned_varints(data, begins)
-        after = begins + sizes
-        if (after > ends[rows]).any():
+        pos = begins + sizes
+        remaining -= 1
+        if (pos > ends).any():
             raise UnknownPlaceError
         for tag, field in wanted.items():
             here = np.flatnonzero(tags == tag)
             if here.size:
                 places, behind = _plain_field(data, begins[here], field)
-                if (behind != after[here]).any():
+                if (behind != pos[here]).any():
                     raise UnknownPlaceError
                 target = found[field.json_name]
                 target.starts[rows[here]] = places.starts
                 target.counts[rows[here]] = places.counts
-        pos[rows] = after
-        remaining[rows] -= 1
-        rows = rows[remaining[rows] > 0]
-    if (pos != ends).any() or (pos >= NOWHERE).any():
-        raise UnknownPlaceError
-    return found

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 
+from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.field_places import ABSENT, Places
+from kvorum.spark.columnar.needles import have_one_of
 from kvorum.spark.columnar.record_bounds import find_bounds
 from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Flags, Ints, signed_varints
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
-from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES
+from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from kvorum.wire.records.compression import decompress
 
 PADDING = bytes(16)
@@ -49,23 +51,99 @@ class RecordPlaces(NamedTuple):
         )
 
 
-def place_records(batches: Sequence[RecordBatch]) -> RecordPlaces | None:
-    """Return the places of the records of `batches`, packed ones unpacked.
+class FoundRecords(NamedTuple):
+    """Records of which only the bounds are known; each array has one element for each of them.
+
+    Record i is `content[starts[i]:ends[i]]`, without its length; it is number `ordinals[i]`,
+    counted from 0, among those of the batch with the index `batches[i]` in `block`.
+    """
+
+    content: bytes
+    block: BatchBlock
+    batches: Ints
+    ordinals: Ints
+    starts: Ints
+    ends: Ints
+
+    def having(self, needles: Collection[bytes]) -> FoundRecords:
+        """Return the records that have one of the needles among their bytes."""
+        kept = np.flatnonzero(have_one_of(self.content, self.starts, self.ends, needles))
+        arrays = (self.batches, self.ordinals, self.starts, self.ends)
+        return FoundRecords(self.content, self.block, *(array[kept] for array in arrays))
+
+    def of_batches(self, name: str) -> Ints:
+        """Return a field of the header of each record's batch."""
+        return self.block.column(name)[self.batches]
+
+
+def find_records(block: BatchBlock) -> FoundRecords | None:
+    """Return the records of a block's batches, packed ones unpacked.
 
     None where lengths do not fit: reading the batches one by one then says what is wrong.
     Checksums are not verified. Raises `CorruptBatchError` and `BatchTooLargeError` for a batch that
     cannot be unpacked.
     """
-    bodies = [_body(batch) for batch in batches]
-    content = b"".join((*bodies, PADDING))
-    data = np.frombuffer(content, np.uint8)
-    body_ends = np.cumsum([len(body) for body in bodies])
-    body_starts = np.concatenate(([0], body_ends[:-1]))
-    counts = np.array([batch.record_count for batch in batches], np.int64)
-    bounds = find_bounds(data, body_starts, body_ends, counts)
+    bodies = _unpacked(block) if block.is_packed.any() else _in_place(block)
+    counts = block.column("record_count")
+    bounds = find_bounds(bodies.content, bodies.starts, bodies.ends, counts)
     if bounds is None:
         return None
-    return _with_parts(content, *bounds, batches, np.repeat(np.arange(len(batches)), counts))
+    batches = np.repeat(np.arange(block.batch_count), counts)
+    ordinals = np.arange(len(batches)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return FoundRecords(bodies.content, block, batches, ordinals, *bounds)
+
+
+def place_records(found: FoundRecords) -> RecordPlaces | None:
+    """Return the places of what is in the records; None where lengths do not fit."""
+    data = np.frombuffer(found.content, np.uint8)
+    # One byte of attributes comes first, of which none is defined.
+    time_deltas, pos = signed_varints(data, found.starts + 1, VARLONG_BYTES_MAX)
+    offset_deltas, pos = signed_varints(data, pos)
+    keys, pos = _nullable(data, pos)
+    values, pos = _nullable(data, pos)
+    # The number of headers is one byte at least, and the last one where there are none.
+    has_none = data.take(pos, mode="clip") == 0
+    if ((pos >= found.ends) | (has_none & (pos + 1 != found.ends))).any():
+        return None
+    timestamps = found.of_batches("base_timestamp") + time_deltas
+    is_append_time = (found.block.column("attributes") & LOG_APPEND_TIME) != 0
+    if is_append_time.any():
+        appended = found.of_batches("max_timestamp")
+        timestamps = np.where(is_append_time[found.batches], appended, timestamps)
+    return RecordPlaces(
+        content=found.content,
+        data=data,
+        batches=found.batches,
+        offsets=found.of_batches("base_offset") + offset_deltas,
+        timestamps=timestamps,
+        keys=keys,
+        values=values,
+        header_starts=pos,
+        ends=found.ends,
+    )
+
+
+class _Bodies(NamedTuple):
+    """The records of each batch, without its header: `content[starts[i]:ends[i]]`."""
+
+    content: bytes
+    starts: Ints
+    ends: Ints
+
+
+def _in_place(block: BatchBlock) -> _Bodies:
+    """Return the bodies of batches of which none is packed, without a look at each."""
+    ends = block.ends
+    first, end = (int(block.starts[0]), int(ends[-1])) if block.batch_count else (0, 0)
+    content = b"".join((block.data[first:end], PADDING))
+    return _Bodies(content, block.starts - first + HEADER_BYTES, ends - first)
+
+
+def _unpacked(block: BatchBlock) -> _Bodies:
+    bodies = [_body(batch) for batch in block.batches()]
+    sizes = np.array([len(body) for body in bodies], np.int64)
+    ends = np.cumsum(sizes)
+    return _Bodies(b"".join((*bodies, PADDING)), ends - sizes, ends)
 
 
 def _body(batch: RecordBatch) -> bytes:
@@ -73,38 +151,6 @@ def _body(batch: RecordBatch) -> bytes:
     if not batch.attributes & COMPRESSION_MASK:
         return body
     return decompress(body, batch.compression, size_max=DECOMPRESSED_BYTES_MAX)
-
-
-def _with_parts(
-    content: bytes, starts: Ints, ends: Ints, batches: Sequence[RecordBatch], batch_of: Ints
-) -> RecordPlaces | None:
-    data = np.frombuffer(content, np.uint8)
-    # One byte of attributes comes first, of which none is defined.
-    time_deltas, pos = signed_varints(data, starts + 1, VARLONG_BYTES_MAX)
-    offset_deltas, pos = signed_varints(data, pos)
-    keys, pos = _nullable(data, pos)
-    values, pos = _nullable(data, pos)
-    # The number of headers is one byte at least, and the last one where there are none.
-    has_none = data.take(pos, mode="clip") == 0
-    if ((pos >= ends) | (has_none & (pos + 1 != ends))).any():
-        return None
-
-    def each(facts: list[int]) -> Ints:
-        return np.array(facts, np.int64)[batch_of]
-
-    appended = each([batch.is_log_append_time for batch in batches]).astype(np.bool_)
-    created = each([batch.base_timestamp for batch in batches]) + time_deltas
-    return RecordPlaces(
-        content=content,
-        data=data,
-        batches=batch_of,
-        offsets=each([batch.base_offset for batch in batches]) + offset_deltas,
-        timestamps=np.where(appended, each([batch.max_timestamp for batch in batches]), created),
-        keys=keys,
-        values=values,
-        header_starts=pos,
-        ends=ends,
-    )
 
 
 def _nullable(data: Bytes, pos: Ints) -> tuple[Places, Ints]:

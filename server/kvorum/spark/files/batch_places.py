@@ -28,6 +28,8 @@ from kvorum.wire.checksums import crc32c
 MAGIC_PLACE: Final = 16
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
+BASE_OFFSET_MAX: Final = INT64_MAX - INT32_MAX
+"""The highest base offset: behind it a batch's last offset need not be one of 64 bits."""
 _MAGIC_BYTE: Final = bytes((MAGIC,))
 # The shortest record has a length, attributes, two differences, key, value and headers.
 _RECORD_BYTES_MIN: Final = 7
@@ -74,7 +76,7 @@ def entry_header_at(window: FileWindow, position: int) -> EntryHeader | None:
 
 def header_problem(header: EntryHeader) -> str | None:
     """Return what no header of a batch can contain, or None."""
-    if header.base_offset > INT64_MAX - INT32_MAX:
+    if header.base_offset > BASE_OFFSET_MAX:
         return f"batch offsets {header.base_offset} to {header.last_offset} are impossible"
     if header.record_count < 0:
         return f"a batch of {header.record_count} records"

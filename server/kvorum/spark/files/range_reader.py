@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.files.batch_places import (
     Bounds,
     EntryHeader,
@@ -42,22 +43,24 @@ from kvorum.spark.files.legacy_header import LegacyHeader, message_looks_torn, w
 from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
 from kvorum.spark.files.snapshot_records import is_footer, is_of_other_kind
-from kvorum.storage.batch_header import (
-    CRC_START,
-    HEADER_SIZE,
-    LENGTH_FIELD_END,
-    BatchHeader,
-    read_header,
-)
+from kvorum.spark.files.usual_batches import Expected, usual_batches
+from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, read_header
 from kvorum.storage.torn_tail import looks_torn
-from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
 
 BatchOrDamage: TypeAlias = RecordBatch | Damage
+BlockOrDamage: TypeAlias = BatchBlock | RecordBatch | Damage
+"""Batches of which many were read together, or one that was looked at alone, or damage."""
 EntryOrDamage: TypeAlias = Entry | Damage
 
-_NOTHING: Final = memoryview(b"")
+USUAL_BYTES_MIN: Final = 4 * 1024
+"""How much is read at once behind a batch that is not usual: the next one may not be so either."""
+USUAL_BYTES_MAX: Final = BLOCK_BYTES // 3
+"""Enough for the price of a column to be small, and few enough for a column to stay in caches."""
+USUAL_BYTES_GROWTH: Final = 16
+"""How many times as much as was usual is read next: so little is verified in vain."""
+
 _NO_HEADER: Final = "too few bytes for the header of a batch"
 
 
@@ -90,16 +93,34 @@ def read_range(
     The positions of batches are those in the file. Nothing is raised for bytes that are damaged,
     nor for a file that is missing or cannot be read.
     """
+    for item in read_blocks(unit, has_gaps=has_gaps, file_system_options=file_system_options):
+        if isinstance(item, BatchBlock):
+            yield from item.batches()
+        else:
+            yield item
+
+
+def read_blocks(
+    unit: FileRange,
+    *,
+    has_gaps: bool = False,
+    file_system_options: Mapping[str, Any] | None = None,
+) -> Iterator[BlockOrDamage]:
+    """Yield what `read_range` yields, usual batches in blocks."""
     rules = _Rules(has_gaps=has_gaps, with_legacy=False)
     # Without the old formats there are batches only.
-    return cast("Iterator[BatchOrDamage]", _read(unit, rules, file_system_options or {}))
+    return cast("Iterator[BlockOrDamage]", _read(unit, rules, file_system_options or {}))
 
 
 def read_entries(
     unit: FileRange, *, has_gaps: bool, file_system_options: Mapping[str, Any]
 ) -> Iterator[EntryOrDamage]:
     """Yield what `read_range` yields, and messages of the formats 0 and 1 among the batches."""
-    return _read(unit, _Rules(has_gaps=has_gaps, with_legacy=True), file_system_options)
+    for item in _read(unit, _Rules(has_gaps=has_gaps, with_legacy=True), file_system_options):
+        if isinstance(item, BatchBlock):
+            yield from item.batches()
+        else:
+            yield item
 
 
 class _Rules(NamedTuple):
@@ -111,7 +132,7 @@ class _Rules(NamedTuple):
 
 def _read(
     unit: FileRange, rules: _Rules, file_system_options: Mapping[str, Any]
-) -> Iterator[EntryOrDamage]:
+) -> Iterator[BatchBlock | EntryOrDamage]:
     if unit.missing_from is not None:
         reason = "the log begins here, and no snapshot covers the offsets before"
         last = unit.start.offset - 1
@@ -163,7 +184,7 @@ class _RangeReader:
         self._is_complete_snapshot = False
         self._is_foreign = False
 
-    def run(self) -> Iterator[EntryOrDamage]:
+    def run(self) -> Iterator[BatchBlock | EntryOrDamage]:
         """Yield batches and damage."""
         yield from self._usual_batches()
         header = self._header_at(self.position)
@@ -194,42 +215,42 @@ class _RangeReader:
             header = following if self.position == position else self._header_at(self.position)
         yield from self._at_end()
 
-    def _usual_batches(self) -> Iterator[RecordBatch]:
-        """Yield batches for as long as they obviously keep all rules, without their neighbours.
+    def _usual_batches(self) -> Iterator[BatchBlock]:
+        """Yield batches for as long as they obviously keep all rules, many at once.
 
-        Most batches of a segment begin where the one before ended, in its epoch. The rules are
-        looked at one by one for a batch of which that is not so.
+        The rules are looked at one by one for a batch of which that is not so.
         """
         is_usual = self._is_plain_segment and not self._is_foreign and self._trouble is None
         if self.position == 0 or not is_usual:
             return
-        epoch, end_offset, window_end = self._epoch, self._unit.end_offset, self._end
-        block, begin = _NOTHING, self.position
-        while (position := self.position) + HEADER_SIZE <= window_end:
-            at = position - begin
-            if at + HEADER_SIZE > len(block):
-                block, begin, at = self._window.block_at(position, HEADER_SIZE), position, 0
-                if len(block) < HEADER_SIZE:
-                    return
-            header = read_header(block, at)
-            base_offset, length, leader_epoch, _, crc, _, last_delta, *_ = header
-            end, next_offset = position + length + LENGTH_FIELD_END, base_offset + last_delta + 1
-            if (
-                base_offset != self.offset
-                or leader_epoch != epoch
-                or header_problem(header) is not None
-                or length > BLOCK_BYTES
-                or end > window_end
-                or (end_offset is not None and next_offset > end_offset)
-            ):
+        size_max = USUAL_BYTES_MIN
+        while self.position + HEADER_SIZE <= self._end:
+            expected = Expected(self.offset, self._epoch, self._unit.end_offset)
+            block = usual_batches(self._whole_batches(size_max), self.position, expected)
+            if not block.batch_count:
                 return
-            if end - begin > len(block):
-                block, begin, at = self._window.block_at(position, end - position), position, 0
-            data = block[at : end - begin]
-            if crc32c(data[CRC_START:]) != crc:
-                return
-            self.position, self.offset = end, next_offset
-            yield RecordBatch._make((*header, position, data))
+            size = int(block.ends[-1])
+            self.position += size
+            self.offset = int(block.last_offsets[-1]) + 1
+            self._epoch = int(block.column("partition_leader_epoch")[-1])
+            yield block
+            size_max = max(min(size * USUAL_BYTES_GROWTH, USUAL_BYTES_MAX), USUAL_BYTES_MIN)
+
+    def _whole_batches(self, size_max: int) -> memoryview:
+        """Return about `size_max` bytes at the position, or one whole batch where that is larger.
+
+        What is in memory is divided without a small rest. A batch that is larger than a block is
+        not held in memory for its checksum.
+        """
+        position = self.position
+        data = self._window.block_at(position, HEADER_SIZE)
+        if len(data) >= HEADER_SIZE:
+            size = read_header(data).size
+            if len(data) < size <= BLOCK_BYTES:
+                data = self._window.block_at(position, size)
+            size_max = max(size_max, size)
+        data = data[: self._end - position]
+        return data if len(data) < 2 * size_max else data[:size_max]
 
     def _header_at(self, position: int) -> EntryHeader | None:
         """Return the header at `position`; that of a whole old message says what it wraps."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.legacy_places import place_messages
-from kvorum.spark.columnar.record_places import RecordPlaces, place_records
+from kvorum.spark.columnar.record_places import RecordPlaces, find_records, place_records
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.files.range_reader import EntryOrDamage
@@ -32,10 +33,11 @@ class BatchRun(NamedTuple):
 
     def places(self) -> RecordPlaces:
         """Return where the records are; `WireError` where one of the batches cannot be read."""
-        found = place_records(self.entries)
-        if found is None:
+        found = find_records(block_of(self.entries))
+        placed = None if found is None else place_records(found)
+        if placed is None:
             raise self._misfit()
-        return found
+        return placed
 
     def columns(
         self, file: LogFile, places: RecordPlaces, outcomes: TransactionOutcomes

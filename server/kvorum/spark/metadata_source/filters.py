@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from kvorum.spark.columnar.batch_block import BatchBlock
+from kvorum.spark.columnar.needles import have_one_of
+from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import (
     ColumnKinds,
     Conditions,
     all_match,
-    all_may_match,
     offsets_may_match,
 )
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.record_types import CONTROL, CONTROL_NAMES, METADATA, NUMBERS
-from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.batch import COMPRESSION_MASK
 from kvorum.wire.uuid_text import uuid_from_text
 
 COLUMN_KINDS: Final = ColumnKinds(
@@ -30,6 +32,8 @@ COLUMN_KINDS: Final = ColumnKinds(
 )
 BOUND_COLUMNS: Final = frozenset({"offset", "epoch", "timestamp"})
 NEEDLE_COLUMNS: Final = ("topic_id", "topic_name")
+NEEDLES_MAX: Final = 16
+"""Looking for more of them takes as long as reading the records does."""
 BODY_COLUMNS: Final = (*NEEDLE_COLUMNS, "partition_id", "broker_id")
 # Text that is not UTF-8 is read as this character, so a name with it need not be in the bytes.
 REPLACEMENT: Final = "\ufffd"
@@ -62,47 +66,40 @@ NO_FILTER: Final = RowFilter({})
 
 
 class BatchFilter:
-    """The conditions of a query on batches: by their headers, and by their raw bytes."""
+    """The conditions of a query on batches: by their headers, and by their raw bytes.
+
+    Of each list of `needles` one is among the bytes of every metadata record that is wanted.
+    """
 
     def __init__(self, row_filter: RowFilter) -> None:
         conditions = row_filter.conditions
         self._conditions = conditions
-        self._is_bounded = not conditions.keys().isdisjoint(BOUND_COLUMNS)
         self._admits_metadata = _admits_kind(row_filter, METADATA, NUMBERS)
         self._admits_control = _admits_kind(row_filter, CONTROL, CONTROL_NAMES)
         found = (_needles(column, conditions) for column in NEEDLE_COLUMNS)
-        self._needles = [needles for needles in found if needles is not None]
+        self.needles = [needles for needles in found if needles is not None]
 
-    def admits(self, batch: RecordBatch) -> bool:
-        """Return whether a batch may hold a row that Spark keeps."""
-        if not (self._admits_control if batch.is_control else self._admits_metadata):
-            return False
-        if self._is_bounded and not self._may_be_within(batch):
-            return False
-        return self._has_needles(batch)
+    def admitted(self, block: BatchBlock) -> Flags:
+        """Return which batches may hold a row that Spark keeps."""
+        is_control = block.is_control
+        found = np.where(is_control, self._admits_control, self._admits_metadata)
+        for column in BOUND_COLUMNS & self._conditions.keys():
+            found &= self._conditions[column].may_match_each(*_bounds(block, column))
+        for needles in self.needles:
+            of_bytes = have_one_of(bytes(block.data), block.starts, block.ends, needles)
+            found &= block.is_packed | of_bytes
+        return found
 
-    def _may_be_within(self, batch: RecordBatch) -> bool:
-        bounds = {
-            "offset": (batch.base_offset, batch.last_offset),
-            "epoch": (batch.partition_leader_epoch, batch.partition_leader_epoch),
-            # The time of the first record need not be the lowest.
-            "timestamp": (None, batch.max_timestamp),
-        }
-        return all_may_match(self._conditions, bounds)
 
-    def _has_needles(self, batch: RecordBatch) -> bool:
-        """Return whether one of the wanted topics' ids and names is among the bytes at all."""
-        if not self._needles or batch.attributes & COMPRESSION_MASK:
-            return True
-        data = bytes(batch.data)
-        for needles in self._needles:
-            # A generator would cost more than the search.
-            for needle in needles:
-                if needle in data:
-                    break
-            else:
-                return False
-        return True
+def _bounds(block: BatchBlock, column: str) -> tuple[Ints | None, Ints]:
+    """Return the lowest and the highest value that a batch's records may have in a column."""
+    if column == "offset":
+        return block.column("base_offset"), block.last_offsets
+    if column == "epoch":
+        epochs = block.column("partition_leader_epoch")
+        return epochs, epochs
+    # The time of the first record need not be the lowest.
+    return None, block.column("max_timestamp")
 
 
 def _admits_kind(row_filter: RowFilter, kind: str, types: Collection[str]) -> bool:
@@ -115,7 +112,7 @@ def _admits_kind(row_filter: RowFilter, kind: str, types: Collection[str]) -> bo
 def _needles(column: str, conditions: Conditions) -> list[bytes] | None:
     """Return bytes of which one is in every record that has a wanted value; None if unknown."""
     condition = conditions.get(column)
-    if condition is None or condition.values is None:
+    if condition is None or condition.values is None or len(condition.values) > NEEDLES_MAX:
         return None
     if column == "topic_name":
         names = [str(name) for name in condition.values]

@@ -19,14 +19,16 @@ from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
 from kvorum.metadata.record_types import record_type
 from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
+from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.body_columns import body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run
 from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import ANY, Condition
+from kvorum.spark.files.blocks import chosen_blocks
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.files.modes import Mode, admit
-from kvorum.spark.files.range_reader import BatchOrDamage, read_range
+from kvorum.spark.files.range_reader import BlockOrDamage, read_blocks
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.columns import (
     COLUMNS,
@@ -44,11 +46,11 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.records import RecordBatch
 
-RUN_BYTES_MAX: Final = 2 * 1024 * 1024
-"""How many bytes of batches are read at once: enough for the price of a column to be small."""
-
 ROWS_MAX: Final = 16 * 1024
 """The most rows of an Arrow batch; Spark's own default is ten thousand."""
+
+SEARCH_PARTS: Final = 16
+"""Into how many parts batches are divided to find the one that cannot be read by column."""
 
 # A type's name at the index that is the type's number.
 _TYPE_NAMES: Final[Any] = pa.array(
@@ -65,6 +67,13 @@ class Query(NamedTuple):
     file_system_options: Mapping[str, Any]
 
 
+class _Rows(NamedTuple):
+    """Rows of metadata records in ascending order of their offsets."""
+
+    offsets: Ints
+    batch: pa.RecordBatch
+
+
 class _UnusualRunError(Exception):
     """The records of a run cannot be read by column."""
 
@@ -74,12 +83,12 @@ def arrow_batches(unit: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
 
     Raises `DamagedFileError` in the mode FAILFAST.
     """
-    items = read_range(unit, file_system_options=query.file_system_options)
+    items = read_blocks(unit, file_system_options=query.file_system_options)
     yield from arrow_rows(unit.file, items, query)
 
 
 def arrow_rows(
-    file: LogFile, items: Iterable[BatchOrDamage], query: Query
+    file: LogFile, items: Iterable[BlockOrDamage], query: Query
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches of one file in order, as `arrow_batches` does."""
     reader = _RowReader(file, query)
@@ -97,6 +106,8 @@ class _RowReader:
         self._columns = query.columns
         self._filter = query.row_filter
         self._batch_filter = BatchFilter(query.row_filter)
+        self._of_file = _constants(file)
+        self._known_repeated: dict[str, Any] = {}
         self._schema = arrow_schema(types_of(query.columns))
         self._wanted = frozenset(column.name for column in query.columns)
         self._body_columns = [
@@ -106,76 +117,77 @@ class _RowReader:
         filtered = {"timestamp", "type", *BODY_COLUMNS} & set(query.row_filter.conditions)
         self._needs_records = bool(filtered) or not origins <= _OF_HEADERS
 
-    def pieces(self, items: Iterable[BatchOrDamage]) -> Iterator[pa.RecordBatch | Damage]:
+    def pieces(self, items: Iterable[BlockOrDamage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of batches that the filter admits, and the damage between them."""
-        run: list[RecordBatch] = []
-        size = 0
-        for item in items:
+        for item in chosen_blocks(items, self._batch_filter.admitted):
             if isinstance(item, Damage):
-                yield from self._rows_of(run)
-                run, size = [], 0
                 yield item
-            elif self._batch_filter.admits(item):
-                if item.is_control or size + item.size > RUN_BYTES_MAX:
-                    yield from self._rows_of(run)
-                    run, size = [], 0
-                if item.is_control:
-                    yield from self._decoded(item)
-                else:
-                    run.append(item)
-                    size += item.size
-        yield from self._rows_of(run)
+            else:
+                yield from self._rows_of(item)
 
-    def _rows_of(self, run: list[RecordBatch]) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield the rows of batches without control records."""
-        if not run:
+    def _rows_of(self, block: BatchBlock) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield the rows of batches of any kind."""
+        if not block.batch_count:
             return
+        is_control = block.is_control
         try:
-            yield self._by_column(run)
+            rows = self._by_column(block.where(~is_control))
         except (_UnusualRunError, WireError, MetadataError):
-            if len(run) == 1:
-                yield from self._decoded(run[0])
+            if block.batch_count == 1:
+                yield from self._decoded(next(block.batches()))
                 return
-            for batch in run:
-                yield from self._rows_of([batch])
+            for part in block.parts(SEARCH_PARTS):
+                yield from self._rows_of(part)
+        else:
+            yield from self._with_control(rows, block.where(is_control))
 
-    def _by_column(self, run: list[RecordBatch]) -> pa.RecordBatch:
-        if any(batch.record_count != batch.last_offset_delta + 1 for batch in run):
+    def _with_control(self, rows: _Rows, control: BatchBlock) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield rows in the order of the log, those of control batches between the others."""
+        places = np.searchsorted(rows.offsets, control.column("base_offset"))
+        begin = 0
+        for batch, place in zip(control.batches(), places.tolist(), strict=True):
+            yield rows.batch.slice(begin, place - begin)
+            yield from self._decoded(batch)
+            begin = place
+        yield rows.batch.slice(begin)
+
+    def _by_column(self, block: BatchBlock) -> _Rows:
+        """Return the rows of batches without control records."""
+        if (block.column("record_count") != block.column("last_offset_delta") + 1).any():
             raise _UnusualRunError
         if not self._needs_records:
-            return self._of_headers(run)
-        records = read_run(run)
-        if records is None or not _has_all_offsets(run, records) or not _are_known(records):
+            return self._of_headers(block)
+        records = read_run(block, self._batch_filter.needles)
+        if records is None or not records.has_all_offsets or not _are_known(records):
             raise _UnusualRunError
         return self._of_run(self._narrowed(records))
 
-    def _of_headers(self, run: list[RecordBatch]) -> pa.RecordBatch:
+    def _of_headers(self, block: BatchBlock) -> _Rows:
         """Return rows of which no record need be read."""
-        counts = [batch.record_count for batch in run]
-        offsets = _offsets_of(run)
-        epochs = np.repeat(np.array([batch.partition_leader_epoch for batch in run]), counts)
+        offsets = _offsets_of(block)
+        epochs = np.repeat(block.column("partition_leader_epoch"), block.column("record_count"))
         kept = self._filter.conditions.get("offset", ANY).matching(offsets)
-        return self._assembled(
-            {"offset": pa.array(offsets[kept]), "epoch": pa.array(epochs[kept], pa.int32())},
-            int(kept.sum()),
-        )
+        arrays = {"offset": pa.array(offsets[kept]), "epoch": pa.array(epochs[kept], pa.int32())}
+        return _Rows(offsets[kept], self._assembled(arrays, int(kept.sum())))
 
     def _narrowed(self, records: RecordRun) -> RecordRun:
         """Return the records that the conditions on headers, frames and bodies leave."""
         conditions = self._filter.conditions
+        if not conditions:
+            return records
         kept = conditions.get("offset", ANY).matching(records.offsets)
         kept &= conditions.get("timestamp", ANY).matching(records.timestamps)
         if self._filter.types is not None:
             numbers = [NUMBERS[name] for name in self._filter.types if name in NUMBERS]
             kept &= np.isin(records.types, numbers)
-        records = _chosen(records, kept)
+        records = records.where(kept)
         for name in BODY_COLUMNS:
             condition = conditions.get(name)
             if condition is not None and len(records.offsets):
                 records = _narrowed_by_body(records, name, condition)
         return records
 
-    def _of_run(self, records: RecordRun) -> pa.RecordBatch:
+    def _of_run(self, records: RecordRun) -> _Rows:
         arrays: dict[str, Any] = {
             "offset": pa.array(records.offsets),
             "epoch": pa.array(records.epochs.astype(np.int32)),
@@ -191,7 +203,7 @@ class _RowReader:
                 column.name: array for column, array in zip(self._body_columns, bodies, strict=True)
             }
             arrays |= self._of_messages(records)
-        return self._assembled(arrays, len(records.offsets))
+        return _Rows(records.offsets, self._assembled(arrays, len(records.offsets)))
 
     def _of_messages(self, records: RecordRun) -> dict[str, Any]:
         """Return the columns for which every record is decoded whole."""
@@ -229,7 +241,8 @@ class _RowReader:
 
     def _of_rows(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         if rows:
-            arrays = {name: [row.get(name) for row in rows] for name in self._wanted}
+            names = self._wanted - self._of_file.keys()
+            arrays = {name: [row.get(name) for row in rows] for name in names}
             yield self._assembled(arrays, len(rows))
 
     def damage_row(self, damage: Damage) -> pa.RecordBatch:
@@ -240,30 +253,33 @@ class _RowReader:
 
     def _assembled(self, arrays: Mapping[str, Any], count: int) -> pa.RecordBatch:
         """Return the columns in their order; those that are not in `arrays` are constant."""
-        constant = _constants(self._file)
         arrow: Any = pa
+        constants = {**self._of_file, "record_kind": METADATA}
         found: list[Any] = []
         for column in self._columns:
-            values = arrays.get(column.name)
-            kind: Any = column.type
-            if column.origin is Origin.FILE:
-                found.append(arrow.repeat(pa.scalar(constant[column.name], kind), count))
-            elif values is None and column.name == "record_kind":
-                found.append(arrow.repeat(pa.scalar(METADATA, kind), count))
-            elif values is None:
-                found.append(arrow.nulls(count, kind))
-            elif isinstance(values, list):
-                found.append(arrow.array(values, column.type))
-            else:
-                found.append(values.cast(column.type))
+            values: Any = arrays.get(column.name, constants.get(column.name))
+            if isinstance(values, list):
+                values = arrow.array(values, column.type)
+            elif values is None or isinstance(values, str | int):
+                values = self._repeated(column, values, count)
+            found.append(values if values.type == column.type else values.cast(column.type))
         rows: pa.RecordBatch = arrow.RecordBatch.from_arrays(found, schema=self._schema)
         return rows
+
+    def _repeated(self, column: Column, value: str | int | None, count: int) -> Any:
+        """Return a column of one value; the longest one that was made has the others within it."""
+        known = self._known_repeated.get(column.name)
+        if known is None or len(known) < count:
+            arrow: Any = pa
+            known = arrow.repeat(arrow.scalar(value, column.type), count)
+            self._known_repeated[column.name] = known
+        return known.slice(0, count)
 
 
 _OF_HEADERS: Final = frozenset({Origin.FILE, Origin.DAMAGE, Origin.BATCH})
 
 
-def _constants(file: LogFile) -> dict[str, Any]:
+def _constants(file: LogFile) -> dict[str, str | int | None]:
     return {
         "path": file.path,
         "cluster_id": file.cluster_id,
@@ -272,24 +288,18 @@ def _constants(file: LogFile) -> dict[str, Any]:
     }
 
 
-def _has_all_offsets(run: list[RecordBatch], records: RecordRun) -> bool:
-    """Return whether the records of each batch are numbered without a gap."""
-    return bool(np.array_equal(_offsets_of(run), records.offsets))
-
-
-def _offsets_of(run: list[RecordBatch]) -> Ints:
+def _offsets_of(block: BatchBlock) -> Ints:
     """Return the offsets of the records of batches, in each of which no offset is missing."""
-    counts = np.array([batch.record_count for batch in run], np.int64)
-    bases = np.array([batch.base_offset for batch in run], np.int64)
+    counts = block.column("record_count")
     firsts = np.cumsum(counts) - counts
-    offsets: Ints = np.arange(int(counts.sum())) + np.repeat(bases - firsts, counts)
-    return offsets
+    offsets: Ints = np.repeat(block.column("base_offset") - firsts, counts)
+    return offsets + np.arange(len(offsets))
 
 
 def _are_known(records: RecordRun) -> bool:
     """Return whether every type and version is known."""
-    groups = np.unique(records.types << 8 | records.versions)
-    return all(_is_known(int(group >> 8), int(group & 0xFF)) for group in groups)
+    kinds = np.flatnonzero(np.bincount(records.kinds))
+    return all(_is_known(kind >> 8, kind & 0xFF) for kind in kinds.tolist())
 
 
 def _is_known(number: int, version: int) -> bool:
@@ -299,21 +309,15 @@ def _is_known(number: int, version: int) -> bool:
     return kind.MIN_VERSION <= version <= kind.MAX_VERSION
 
 
-def _chosen(records: RecordRun, kept: Any) -> RecordRun:
-    if kept.all():
-        return records
-    return RecordRun(records.data, *(array[kept] for array in records[1:]))
-
-
 def _narrowed_by_body(records: RecordRun, name: str, condition: Condition) -> RecordRun:
     """Return the records whose value of one column satisfies a condition."""
     column = COLUMNS[name].body
     # No other type of record has a value, so none of them satisfies the condition.
-    records = _chosen(records, np.isin(records.types, list(column.fields)))
+    records = records.where(np.isin(records.types, list(column.fields)))
     if not len(records.offsets):
         return records
     (values,) = body_columns(records, [column])
-    return _chosen(records, _matching(values, condition))
+    return records.where(_matching(values, condition))
 
 
 def _matching(values: Any, condition: Condition) -> Flags:

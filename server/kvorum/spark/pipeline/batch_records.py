@@ -10,6 +10,7 @@ from itertools import chain, groupby
 
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
+from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.record_run import RecordRun, read_run
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.history.log_record import LogRecord
@@ -36,7 +37,7 @@ def decoded_records(path: str, batches: Sequence[RecordBatch]) -> Iterator[LogRe
 def _at_once(batches: Sequence[RecordBatch]) -> list[LogRecord] | None:
     """Return the records of batches without control records; None where one is unusual."""
     try:
-        run = read_run(batches)
+        run = read_run(block_of(batches))
         if run is None or run.offsets.tolist() != _offsets(batches):
             return None
         return _of_run(run)
