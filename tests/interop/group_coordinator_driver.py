@@ -15,6 +15,7 @@ from kvorum.groups.effects import (
     SyncPromise,
     Timeout,
 )
+from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
@@ -33,6 +34,7 @@ from kvorum.wire.messages.offset_fetch import (
 )
 from kvorum.wire.messages.sync_group import SyncGroupRequest
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kvorum.wire.uuid_text import uuid_from_text
 
 NO_PRODUCER_ID: Final = -1
 CLIENT_ID: Final = "client"
@@ -95,8 +97,13 @@ class Driver:
                 value = None if parts[3] == "~" else bytes.fromhex(parts[3])
                 key = bytes.fromhex(parts[2])
                 self._log_and_replay(Logged(int(parts[1]), key, value, None))
+            case "topic":
+                topic = DeletedTopic(uuid_from_text(parts[2]), parts[1].replace("~", ""))
+                return self._written(self.shard.on_topics_deleted([topic]), int(parts[3]))
             case "unload":
                 self._take(self.shard.on_unloaded(self.now))
+                # The order of groups is by Java's hashes.
+                self._answers.sort()
             case "load":
                 self._load()
             case _:

@@ -11,14 +11,23 @@ from tests.interop.group_coordinator_driver import Driver
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
+from kvorum.wire.messages.group_metadata_value import (
+    GroupMetadataValue,
+    GroupMetadataValueMemberMetadata,
+)
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -36,6 +45,7 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
 
 GROUPS: Final = ("ga", "gb")
 TOPICS: Final = ("one", "two", "three")
@@ -66,6 +76,7 @@ class Script:
             self._delete_groups: 1,
             self._describe: 3,
             self._list: 2,
+            self._topic_deletion: 1,
             self._late: 1,
             self._load: 1,
         }
@@ -234,8 +245,8 @@ class Script:
             group_instance_id=instance if version >= 7 else None,
             topics=[
                 OffsetCommitRequestTopic(
-                    name if version < 10 else "",
-                    random.choice(TOPIC_IDS[1:]) if version >= 10 else bytes(16),
+                    name,
+                    random.choice(TOPIC_IDS),
                     [
                         OffsetCommitRequestPartition(
                             index,
@@ -288,14 +299,14 @@ class Script:
     def _fetch(self) -> str:
         random = self._random
         topics = [
-            OffsetFetchRequestTopics(name=name, partition_indexes=[0, 1, 2]) for name in TOPICS
+            OffsetFetchRequestTopics(name, random.choice(TOPIC_IDS), [0, 1, 2]) for name in TOPICS
         ]
         group = OffsetFetchRequestGroup(
             group_id=random.choice((*GROUPS, "absent")),
             topics=topics if random.random() < 0.7 else None,
         )
         request = OffsetFetchRequest(groups=[group], require_stable=random.random() < 0.5)
-        return self._line("fetch", 9, request)
+        return self._line("fetch", random.choice((9, 10)), request)
 
     def _delete_offsets(self) -> str:
         random = self._random
@@ -320,6 +331,10 @@ class Script:
         types = random.choice(("", "classic", "Classic,consumer", "share", "what"))
         return self._text("list", 5, f"{states}/,{types}")
 
+    def _topic_deletion(self) -> str:
+        topic_id = uuid_to_text(self._random.choice(TOPIC_IDS[1:]))
+        return f"topic {self._random.choice((*TOPICS, '~', '~'))} {topic_id} {self._failure()}"
+
     def _late(self) -> str:
         return "late"
 
@@ -329,3 +344,55 @@ class Script:
             for _, group in self._driver.shard.state.groups.items()
         )
         return "load" if is_stable else "commit"
+
+
+def old_record(random: Random) -> str:
+    """Return a line with a record of any version, or a tombstone, as a log of old may have it."""
+    group_id = random.choice(GROUPS)
+    topic, partition = random.choice(TOPICS), random.choice((0, 1))
+    kind = random.random()
+    key: Message
+    value: Message
+    if kind < 0.4:
+        number, key = 2, GroupMetadataKey(group_id)
+        version, value = random.choice((0, 1, 2, 3, 4)), _group_metadata(random)
+    elif kind < 0.6:
+        number, key = 0, LegacyOffsetCommitKey(group_id, topic, partition)
+        version, value = 0, LegacyOffsetCommitValue(random.randrange(99), "old", 1000)
+    else:
+        number, key = 1, OffsetCommitKey(group_id, topic, partition)
+        version = random.choice((0, 1, 2, 3, 4))
+        value = OffsetCommitValue(
+            random.randrange(99), random.choice((-1, 4)), "m", 1000, random.choice((-1, 200_000))
+        )
+    data = "~"
+    if random.random() < 0.8:
+        data = (struct.pack(">h", version) + value.encode(version)).hex()
+    producer = random.choice((-1, -1, 7)) if number != 2 else -1
+    return f"raw {producer} {(struct.pack('>h', number) + key.encode(0)).hex()} {data}"
+
+
+def _group_metadata(random: Random) -> GroupMetadataValue:
+    ids = random.sample(("m1", "m2", "m3", "m4"), random.choice((0, 1, 3)))
+    subscription = struct.pack(">h", 0) + ConsumerProtocolSubscription(topics=["one"]).encode(0)
+    members = [
+        GroupMetadataValueMemberMetadata(
+            member_id=one,
+            group_instance_id=random.choice((None, f"of {one}".replace(" ", "-"))),
+            client_id="c",
+            client_host="/127.0.0.1",
+            rebalance_timeout=30_000,
+            session_timeout=random.choice((6000, 10_000)),
+            subscription=random.choice((subscription, b"")),
+            assignment=b"a",
+        )
+        for one in ids
+    ]
+    return GroupMetadataValue(
+        protocol_type=random.choice(("consumer", "consumer", "connect")),
+        generation=random.randrange(9),
+        protocol="range" if ids else None,
+        leader=ids[0] if ids else None,
+        current_state_timestamp=random.choice((-1, 2000)),
+        members=members,
+    )

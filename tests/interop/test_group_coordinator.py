@@ -13,7 +13,7 @@ from typing import IO, Final
 
 import pytest
 from tests.interop.group_coordinator_driver import Driver
-from tests.interop.group_coordinator_script import Script
+from tests.interop.group_coordinator_script import Script, old_record
 from tests.interop.kafka.java import Java
 
 from kvorum.groups.settings import GroupCoordinatorSettings
@@ -23,6 +23,7 @@ ORACLE: Final = Path(__file__).parent / "java" / "GroupCoordinatorOracle.java"
 ORACLE_CLASS: Final = "org.apache.kafka.coordinator.group.GroupCoordinatorOracle"
 SCRIPTS: Final = 60
 STEPS: Final = 250
+OLD_RECORDS: Final = 40
 METADATA_MAX: Final = 10
 RETENTION_MINUTES: Final = 2
 _MEMBER_UUID: Final = re.compile(
@@ -103,27 +104,58 @@ def _settings(random: Random) -> GroupCoordinatorSettings:
     )
 
 
+class Comparison:
+    """Kafka's shard and ours under the same script."""
+
+    def __init__(self, oracle: Oracle, random: Random) -> None:
+        self._oracle = oracle
+        self._ids = MemberIds()
+        self.driver = _new(oracle, _settings(random), self._ids)
+        self.script = Script(random, self.driver)
+        self.kinds: Counter[str] = Counter()
+        self._steps: list[str] = []
+
+    def step(self, line: str) -> None:
+        """Have both do a step; they must answer alike."""
+        self._steps.append(line)
+        theirs = self._oracle.answer(line)
+        self._ids.learn(theirs)
+        ours = self.driver.answer(line)
+        if self.driver.has_reverted:
+            ours, theirs = _without_committed(ours), _without_committed(theirs)
+        assert ours == theirs, "\n".join(self._steps[-12:])
+        self.kinds[line.partition(" ")[0]] += 1
+        self.kinds.update(f"state {one}" for one in re.findall(r" group \w+ (\w+)", ours))
+        self.kinds.update(re.findall(r"^error -?\d+", ours))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_each_step_gives_what_kafka_gives(java: Java, seed: int) -> None:
     random = Random(seed)
     kinds: Counter[str] = Counter()
     with _oracle(java) as oracle:
         for _ in range(SCRIPTS):
-            ids = MemberIds()
-            driver = _new(oracle, _settings(random), ids)
-            script = Script(random, driver)
-            steps: list[str] = []
+            both = Comparison(oracle, random)
             for _ in range(STEPS):
-                line = script.step()
-                steps.append(line)
-                theirs = oracle.answer(line)
-                ids.learn(theirs)
-                ours = driver.answer(line)
-                if driver.has_reverted:
-                    ours, theirs = _without_committed(ours), _without_committed(theirs)
-                assert ours == theirs, "\n".join(steps[-12:])
-                kinds[line.partition(" ")[0]] += 1
-                kinds.update(f"state {one}" for one in re.findall(r" group \w+ (\w+)", ours))
-                kinds.update(f"error {one}" for one in re.findall(r"^error (-?\d+)", ours))
+                both.step(both.script.step())
+            both.step("unload")
+            kinds += both.kinds
     wanted = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
     assert min(kinds[f"state {one}"] for one in wanted) > SCRIPTS, kinds
+    errors = ("error 25", "error 27", "error 22", "error 69")
+    assert min(kinds[one] for one in errors) > SCRIPTS // 10, kinds
+
+
+def test_records_of_every_version_load_as_kafka_loads_them(java: Java) -> None:
+    random = Random(5)
+    kinds: Counter[str] = Counter()
+    with _oracle(java) as oracle:
+        for _ in range(SCRIPTS):
+            both = Comparison(oracle, random)
+            for _ in range(OLD_RECORDS):
+                both.step(old_record(random) if random.random() < 0.9 else "marker 7 commit")
+            both.step("load")
+            for _ in range(OLD_RECORDS):
+                both.step(both.script.step())
+            kinds += both.kinds
+    assert kinds["state Stable"] > SCRIPTS

@@ -24,6 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
 import org.apache.kafka.common.message.DescribeGroupsResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
@@ -211,8 +212,14 @@ public final class GroupCoordinatorOracle {
                 replayed(log.size() - 1);
                 registry.idempotentCreateSnapshot(log.size());
                 return "ok | ";
+            case "topic":
+                List<CoordinatorRecord> tombstones = offsets.onTopicsDeleted(List.of(
+                    new GroupCoordinatorShard.DeletedTopic(Uuid.fromString(parts[2]), parts[1].equals("~") ? "" : parts[1])));
+                return written(new CoordinatorResult<Void, CoordinatorRecord>(tombstones), Short.parseShort(parts[3]),
+                    null, -1);
             case "unload":
                 shard.onUnloaded();
+                answers.sort(null);
                 return "ok | ";
             case "load":
                 pending.clear();
