@@ -67,7 +67,7 @@ class Driver:
         self.log: list[Logged] = []
         self.timers: dict[str, Timer] = {}
         self.has_reverted = False
-        """Whether an append failed since the high watermark last moved."""
+        """Whether an append failed since the start or the last load."""
         self._pending: deque[CoordinatorResult[Any]] = deque()
         self._promises: dict[JoinPromise | SyncPromise, str] = {}
         self._answers: list[str] = []
@@ -111,8 +111,6 @@ class Driver:
         return "ok | "
 
     def _commit(self) -> None:
-        if self.shard.state.timeline.committed_offset < len(self.log):
-            self.has_reverted = False
         self.shard.committed(len(self.log))
         while self._pending:
             append = self._pending.popleft().append
@@ -157,7 +155,7 @@ class Driver:
         shard, now = self.shard, self.now
         match name:
             case "join":
-                promise = JoinPromise()
+                promise = JoinPromise(version)
                 self._promises[promise] = f"join:{parts[2]}"
                 join = JoinGroupRequest.decode(body, version)
                 return self._written(shard.join_group(context, join, promise, now), failure)

@@ -51,6 +51,7 @@ GROUPS: Final = ("ga", "gb")
 TOPICS: Final = ("one", "two", "three")
 INSTANCES: Final = ("i1", "i2", "i3")
 PROTOCOLS: Final = ("range", "sticky", "roundrobin", "cooperative-sticky")
+FAILING_SHARE: Final = 0.5
 APPEND_ERRORS: Final = (3, 19, 7, 6, 56, 10, 18, 4)
 TOPIC_IDS: Final = (bytes(16), b"\x01" * 16, b"\x02" * 16)
 
@@ -62,7 +63,7 @@ class Script:
         self._random = random
         self._driver = driver
         self._count = 0
-        self._is_committed = True
+        self._fails = random.random() < FAILING_SHARE
         self._kinds = {
             self._join: 30,
             self._sync: 22,
@@ -107,7 +108,8 @@ class Script:
         return self._random.choice((1, 100, 3000, 60_000, 700_000))
 
     def _failure(self) -> int:
-        return self._random.choice(APPEND_ERRORS) if self._random.random() < 0.08 else 0
+        fails = self._fails and self._random.random() < 0.08
+        return self._random.choice(APPEND_ERRORS) if fails else 0
 
     def _line(self, name: str, version: int, request: Message) -> str:
         self._count += 1

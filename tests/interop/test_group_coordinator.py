@@ -89,8 +89,8 @@ def _new(oracle: Oracle, settings: GroupCoordinatorSettings, ids: MemberIds) -> 
 def _without_committed(answer: str) -> str:
     """Drop the committed offsets of each group.
 
-    After a failed append and before the next commit, Kafka's timeline maps lose entries of the
-    committed snapshot when these are removed from the newest state; ours do not.
+    After a removal was taken back because its append failed, Kafka's timeline maps lose entries of
+    the committed snapshot when these are removed again; ours do not.
     """
     return _COMMITTED_OFFSETS.sub(r"\1", answer)
 

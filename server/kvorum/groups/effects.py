@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse
 
+FIRST_VERSION_WITH_NULL_PROTOCOL_NAME: Final = 7
+
 
 @dataclass(slots=True, eq=False)
 class JoinPromise:
-    """The answer of one JoinGroup request, which may come from a later result."""
+    """The answer of one JoinGroup request of a `version`, which may come from a later result."""
 
+    version: int
     is_kept: bool = False
 
 
@@ -148,6 +151,9 @@ class Outbox:
         """Keep a promise, unless it has been kept."""
         if not promise.is_kept:
             promise.is_kept = True
+            # Version 7 made the name nullable; an empty one is not sent from then on.
+            has_null_name = promise.version >= FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
+            response.protocol_name = response.protocol_name or (None if has_null_name else "")
             self._answers.append(JoinAnswer(promise, response))
 
     def answer_sync(self, promise: SyncPromise, response: SyncGroupResponse) -> None:

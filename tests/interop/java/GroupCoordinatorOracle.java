@@ -43,6 +43,7 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
@@ -258,7 +259,8 @@ public final class GroupCoordinatorOracle {
                     join.setRebalanceTimeoutMs(join.sessionTimeoutMs());
                 }
                 CompletableFuture<JoinGroupResponseData> joined = new CompletableFuture<>();
-                joined.whenComplete((response, error) -> answers.add("join:" + id + ":" + hex(response, (short) 9)));
+                joined.whenComplete((response, error) -> answers.add("join:" + id + ":"
+                    + hex(new JoinGroupResponse(response, version).data(), (short) 9)));
                 return written(shard.classicGroupJoin(context, join, joined), failure, null, -1);
             case "sync":
                 CompletableFuture<SyncGroupResponseData> synced = new CompletableFuture<>();

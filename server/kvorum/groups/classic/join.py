@@ -107,9 +107,7 @@ class Join:
         try:
             member = group.validated_member(member_id, self.request.group_instance_id)
         except RequestError as error:
-            response = JoinGroupResponse(
-                error_code=error.code, member_id=member_id, protocol_name=None
-            )
+            response = JoinGroupResponse(error_code=error.code, member_id=member_id)
             self.shard.outbox.answer_join(self.promise, response)
             return NO_DECISION
         is_unchanged = member.supported_protocols == self._protocols()

@@ -137,7 +137,7 @@ def replace_static_member(
 ) -> ClassicGroupMember:
     """Return the member in another's place; what that one waited for is answered as fenced."""
     fenced = ErrorCode.FENCED_INSTANCE_ID
-    response = JoinGroupResponse(error_code=fenced, member_id=old.member_id, protocol_name=None)
+    response = JoinGroupResponse(error_code=fenced, member_id=old.member_id)
     rebalance.answer_join(group, old, response)
     if old.awaiting_sync is not None:
         rebalance.shard.outbox.answer_sync(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
