@@ -85,6 +85,7 @@ class Coordinator:
         version: int = 9,
         rebalance_ms: int = REBALANCE_MS,
         protocol: str = "range",
+        subscription: bytes = b"",
         error: ErrorCode | None = None,
     ) -> JoinPromise:
         promise = JoinPromise(version)
@@ -95,7 +96,7 @@ class Coordinator:
             member_id=member_id,
             group_instance_id=instance,
             protocol_type=self.protocol_type,
-            protocols=[JoinGroupRequestProtocol(protocol, b"")],
+            protocols=[JoinGroupRequestProtocol(protocol, subscription)],
         )
         context = RequestContext(version, "client", "/127.0.0.1")
         self.append(self.shard.join_group(context, request, promise, self.now), error)
