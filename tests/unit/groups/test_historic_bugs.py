@@ -31,10 +31,13 @@ def test_a_failed_static_rejoin_leaves_the_old_member_as_it_was() -> None:
     """KAFKA-18263."""
     coordinator = Coordinator()
     leader, _ = coordinator.stable_group("one", "two")
+    coordinator.advance(SESSION_MS // 2)
     failed = coordinator.join(
         instance="one", rebalance_ms=60_000, error=ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
     assert coordinator.join_error(failed) is ErrorCode.NOT_COORDINATOR
+    session = coordinator.timers[f"heartbeat-{GROUP}-{leader}"]
+    assert session[0] == coordinator.now + SESSION_MS
     member = coordinator.group.members.get(leader)
     assert member is not None
     assert coordinator.group.leader_id == leader
