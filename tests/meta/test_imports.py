@@ -12,11 +12,12 @@ from tests.meta.source_tree import SourceFile, python_files
 
 ROOMS = (
     *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
-    *("internal_topics", "testing", "cli", "spark", "simulation"),
+    *("groups", "internal_topics", "testing", "cli", "spark", "simulation"),
 )
 PURE_FOLDERS = (
     "wire/kvorum/wire",
     *(f"server/kvorum/{room}" for room in ("raft", "metadata", "controller", "broker")),
+    "server/kvorum/groups",
     "server/kvorum/internal_topics",
 )
 

@@ -20,6 +20,7 @@ PLAIN_ROOMS = (
     "server/kvorum/broker",
     "server/kvorum/cli",
     "server/kvorum/controller",
+    "server/kvorum/groups",
     "server/kvorum/internal_topics",
     "server/kvorum/metadata",
     "server/kvorum/node",

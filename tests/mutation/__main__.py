@@ -38,6 +38,7 @@ _NODE_RAFT = tuple(
 )
 _WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("groups", ("tests/unit/groups",)),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_WISHES)),
     ("metadata", ("tests/simulation/test_wishes.py", "tests/unit/metadata")),
     ("raft", _RAFT),

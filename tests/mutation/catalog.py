@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation import (
     bugs_controller,
     bugs_elections,
+    bugs_groups,
     bugs_reassignment,
     bugs_reassignment_proxy,
     bugs_replication,
@@ -21,6 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
+    *bugs_groups.MUTANTS,
     *bugs_reassignment.MUTANTS,
     *bugs_reassignment_proxy.MUTANTS,
 )

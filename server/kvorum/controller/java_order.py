@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from kvorum.metadata.java_hash import spread_hash
+
 FIRST_TABLE_SIZE: Final = 16
 LOAD_FACTOR: Final = 0.75
 
@@ -19,12 +21,4 @@ def hash_table_order(texts: Iterable[str]) -> list[str]:
     while len(distinct) > size * LOAD_FACTOR:
         size *= 2
     # Sorting is stable: texts of the same bucket keep the order of insertion.
-    return sorted(distinct, key=lambda text: _spread_hash(text) & (size - 1))
-
-
-def _spread_hash(text: str) -> int:
-    units = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for index in range(0, len(units), 2):
-        found = (31 * found + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
-    return found ^ (found >> 16)
+    return sorted(distinct, key=lambda text: spread_hash(text) & (size - 1))

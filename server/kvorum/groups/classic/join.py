@@ -1,0 +1,215 @@
+"""JoinGroup on classic groups: new members, members that come back, static members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kvorum.groups.append_errors import append_error_to_response_error
+from kvorum.groups.classic.rebalance import Rebalance
+from kvorum.groups.classic.static_rejoin import StaticRejoin
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.classic_group.group_records import new_empty_group_record
+from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
+from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.effects import JoinPromise, MemberHeartbeat
+from kvorum.groups.results import NO_DECISION, Decision
+from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, RequestContext
+from kvorum.groups.shard_state import ShardState
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+UNKNOWN_MEMBER_ID: Final = ""
+_FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
+_FIRST_VERSION_WITH_MEMBER_ID_REQUIRED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One JoinGroup request, and the group that it is for."""
+
+    shard: ShardState
+    rebalance: Rebalance
+    context: RequestContext
+    request: JoinGroupRequest
+    promise: JoinPromise
+    group: ClassicGroup
+
+    def decide(self) -> Decision:
+        """Answer the request, or have it wait in a join phase."""
+        member_id = self.request.member_id
+        if not self._is_accepted():
+            self.group.remove(member_id)
+            self._refuse(UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return NO_DECISION
+        if self.group.is_in(ClassicGroupState.DEAD):
+            self._refuse(member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif not self.group.supports_protocols(
+            self.request.protocol_type, [one.name for one in self.request.protocols]
+        ):
+            self._refuse(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif member_id == UNKNOWN_MEMBER_ID:
+            return self._join_new_member()
+        elif member_id in self.group.pending_join_members:
+            if self.request.group_instance_id is not None:
+                raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return self._add_member(member_id)
+        else:
+            return self._join_existing_member()
+        return NO_DECISION
+
+    def _is_accepted(self) -> bool:
+        group = self.group
+        size_max = self.shard.settings.group_max_size
+        member = group.members.get(self.request.member_id)
+        if group.is_in(ClassicGroupState.PREPARING_REBALANCE):
+            is_awaiting = member is not None and member.awaiting_join is not None
+            return is_awaiting or group.awaiting_join_count < size_max
+        if group.is_in(ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
+            return member is not None or len(group.members) < size_max
+        return True
+
+    def _join_new_member(self) -> Decision:
+        instance_id = self.request.group_instance_id
+        prefix = self.context.client_id if instance_id is None else instance_id
+        member_id = f"{prefix}-{self.shard.new_uuid()}"
+        if instance_id is not None:
+            existing = self.group.static_members.get(instance_id)
+            if existing is None:
+                return self._add_member(member_id)
+            return self._rejoin(instance_id, existing, member_id)
+        if self.context.version < _FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+            return self._add_member(member_id)
+        self.group.pending_join_members.add(member_id)
+        self.shard.outbox.set_timer(
+            MemberHeartbeat(self.group.group_id, member_id), self.request.session_timeout_ms
+        )
+        self._refuse(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return NO_DECISION
+
+    def _rejoin(self, instance_id: str, existing: str, member_id: str) -> Decision:
+        rejoin = StaticRejoin(
+            rebalance=self.rebalance,
+            group=self.group,
+            version=self.context.version,
+            group_instance_id=instance_id,
+            protocols=self._protocols(),
+            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            session_timeout_ms=self.request.session_timeout_ms,
+            promise=self.promise,
+        )
+        return rejoin.decide(existing, member_id)
+
+    def _join_existing_member(self) -> Decision:
+        group = self.group
+        member_id = self.request.member_id
+        try:
+            member = group.validated_member(member_id, self.request.group_instance_id)
+        except RequestError as error:
+            response = JoinGroupResponse(error_code=error.code, member_id=member_id)
+            self.shard.outbox.answer_join(self.promise, response)
+            return NO_DECISION
+        is_unchanged = member.supported_protocols == self._protocols()
+        if group.is_empty:
+            self._refuse(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        elif self._is_for_current_generation(member_id, is_unchanged=is_unchanged):
+            self._answer_with_current_generation(member_id)
+        else:
+            group.update_member(
+                member,
+                protocols=self._protocols(),
+                rebalance_timeout_ms=self._rebalance_timeout_ms(),
+                session_timeout_ms=self.request.session_timeout_ms,
+                promise=self.promise,
+            )
+            return self.rebalance.maybe_prepare_or_complete_join(group)
+        return NO_DECISION
+
+    def _is_for_current_generation(self, member_id: str, *, is_unchanged: bool) -> bool:
+        """Whether a member missed the answer; a leader of a stable group wants a new one."""
+        if self.group.is_in(ClassicGroupState.COMPLETING_REBALANCE):
+            return is_unchanged
+        is_stable = self.group.is_in(ClassicGroupState.STABLE)
+        return is_stable and is_unchanged and not self.group.is_leader(member_id)
+
+    def _answer_with_current_generation(self, member_id: str) -> None:
+        group = self.group
+        response = JoinGroupResponse(
+            members=group.current_members() if group.is_leader(member_id) else [],
+            member_id=member_id,
+            generation_id=group.generation_id,
+            protocol_name=group.protocol_name,
+            protocol_type=group.protocol_type,
+            leader=group.leader_id or "",
+        )
+        self.shard.outbox.answer_join(self.promise, response)
+
+    def _add_member(self, member_id: str) -> Decision:
+        member = ClassicGroupMember(
+            member_id=member_id,
+            group_instance_id=self.request.group_instance_id,
+            client_id=self.context.client_id,
+            client_host=self.context.client_host,
+            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            session_timeout_ms=self.request.session_timeout_ms,
+            protocol_type=self.request.protocol_type,
+            supported_protocols=self._protocols(),
+            is_new=True,
+        )
+        group = self.group
+        is_preparing = group.is_in(ClassicGroupState.PREPARING_REBALANCE)
+        if is_preparing and group.previous_state is ClassicGroupState.EMPTY:
+            group.new_member_added = True
+        group.add(member, self.promise)
+        self.rebalance.reschedule_heartbeat(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        return self.rebalance.maybe_prepare_or_complete_join(group)
+
+    def _protocols(self) -> tuple[SupportedProtocol, ...]:
+        return tuple(
+            SupportedProtocol(one.name, bytes(one.metadata)) for one in self.request.protocols
+        )
+
+    def _rebalance_timeout_ms(self) -> int:
+        if self.context.version < _FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
+            return self.request.session_timeout_ms
+        return self.request.rebalance_timeout_ms
+
+    def _refuse(self, member_id: str, error: ErrorCode) -> None:
+        response = JoinGroupResponse(error_code=error, member_id=member_id)
+        self.shard.outbox.answer_join(self.promise, response)
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroupAppend:
+    """The append of the record by which a group begins: without it the group is gone."""
+
+    shard: ShardState
+    promise: JoinPromise
+
+    def completed(self) -> None:
+        """Do nothing: the join is answered by its phase."""
+
+    def failed(self, error: ErrorCode) -> None:
+        """Answer the join, if it still waits, with what went wrong."""
+        response = JoinGroupResponse(error_code=append_error_to_response_error(error))
+        self.shard.outbox.answer_join(self.promise, response)
+
+
+def join_group(
+    shard: ShardState, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise
+) -> Decision:
+    """Decide on a JoinGroup request; a group is made for a member without an id."""
+    is_new_group = shard.groups.get(request.group_id) is None
+    if is_new_group and request.member_id != UNKNOWN_MEMBER_ID:
+        response = JoinGroupResponse(
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id
+        )
+        shard.outbox.answer_join(promise, response)
+        return NO_DECISION
+    group = shard.get_or_create_group(request.group_id)
+    decision = Join(shard, Rebalance(shard), context, request, promise, group).decide()
+    if is_new_group and decision is NO_DECISION:
+        # Also after a refusal: the group is there, and this is how it goes again.
+        return Decision((new_empty_group_record(group),), NewGroupAppend(shard, promise))
+    return decision

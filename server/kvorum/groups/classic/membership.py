@@ -1,0 +1,92 @@
+"""Heartbeat and LeaveGroup on classic groups."""
+
+from __future__ import annotations
+
+from kvorum.groups.classic.rebalance import Rebalance
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.effects import heartbeat_key
+from kvorum.groups.results import NO_DECISION, Decision
+from kvorum.groups.shard_state import ShardState
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    LeaveGroupResponse,
+    LeaveGroupResponseMemberResponse,
+)
+
+
+def heartbeat(shard: ShardState, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Keep a member's session; refuse strangers and members of other generations."""
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+    if group.is_in(ClassicGroupState.DEAD):
+        raise RequestError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    member = group.validated_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise RequestError(ErrorCode.ILLEGAL_GENERATION)
+    if group.is_empty:
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    Rebalance(shard).reschedule_heartbeat(group, member)
+    is_preparing = group.is_in(ClassicGroupState.PREPARING_REBALANCE)
+    error = ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
+    return HeartbeatResponse(error_code=error)
+
+
+def leave_group(
+    shard: ShardState, request: LeaveGroupRequest
+) -> tuple[Decision, LeaveGroupResponse]:
+    """Remove members; if one of them was there, the group rebalances."""
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+    if group.is_in(ClassicGroupState.DEAD):
+        response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return NO_DECISION, response
+    rebalance = Rebalance(shard)
+    responses = [_leave(rebalance, group, member) for member in request.members]
+    decision = NO_DECISION
+    if any(one.error_code == ErrorCode.NONE for one in responses):
+        if group.is_in(ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
+            decision = rebalance.maybe_prepare_or_complete_join(group)
+        elif group.is_in(ClassicGroupState.PREPARING_REBALANCE):
+            decision = rebalance.maybe_complete_join(group)
+    return decision, LeaveGroupResponse(members=responses)
+
+
+def _leave(
+    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequestMemberIdentity
+) -> LeaveGroupResponseMemberResponse:
+    try:
+        _remove(rebalance, group, identity)
+        error = ErrorCode.NONE
+    except RequestError as refusal:
+        error = refusal.code
+    return LeaveGroupResponseMemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=error,
+    )
+
+
+def _remove(
+    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequestMemberIdentity
+) -> None:
+    member_id = identity.member_id
+    if not member_id:
+        # An operator removes a static member, whose id need not be known (KIP-345).
+        known = group.static_members.get(identity.group_instance_id or "")
+        if identity.group_instance_id is None or known is None:
+            raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member_id = known
+    elif member_id in group.pending_join_members:
+        group.remove(member_id)
+        rebalance.shard.outbox.cancel_timer(heartbeat_key(group.group_id, member_id))
+        return
+    member = group.validated_member(member_id, identity.group_instance_id)
+    rebalance.shard.outbox.cancel_timer(heartbeat_key(group.group_id, member_id))
+    rebalance.remove_member(group, member)

@@ -1,0 +1,1 @@
+"""What a classic group is: members, states, generations, and its record."""

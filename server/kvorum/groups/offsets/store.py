@@ -1,0 +1,96 @@
+"""All offsets of a shard, as its records say (the state of Kafka's OffsetMetadataManager)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kvorum.groups.offsets.offset_and_metadata import OffsetAndMetadata
+from kvorum.groups.offsets.offset_table import OffsetTable, TopicPartition
+from kvorum.groups.offsets.pending_offsets import PendingOffsets
+from kvorum.groups.records import CoordinatorRecord, offset_commit_tombstone
+from kvorum.groups.shard_state import ShardState
+from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+from kvorum.wire.uuid_text import ZERO_UUID
+
+NO_PRODUCER_ID: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    """A topic that is gone; another one may have the same name."""
+
+    topic_id: bytes
+    name: str
+
+
+@dataclass(slots=True)
+class OffsetStore:
+    """Committed offsets, and those of open transactions."""
+
+    shard: ShardState
+    committed: OffsetTable[OffsetAndMetadata] = field(init=False)
+    pending: PendingOffsets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.committed = OffsetTable(self.shard.timeline)
+        self.pending = PendingOffsets(self.shard.timeline)
+
+    def replay(
+        self,
+        record_offset: int,
+        producer_id: int,
+        key: OffsetCommitKey | LegacyOffsetCommitKey,
+        value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+    ) -> None:
+        """Apply a record; a value for a group that is not known makes a simple group."""
+        where = TopicPartition(key.topic, key.partition)
+        if value is None:
+            self.committed.remove(key.group, where)
+            self.pending.clear(key.group, where)
+            return
+        self.shard.get_or_create_group(key.group)
+        offset = OffsetAndMetadata.from_record(record_offset, _current(value))
+        if producer_id == NO_PRODUCER_ID:
+            self.committed.put(key.group, where, offset)
+        else:
+            self.pending.put(producer_id, key.group, where, offset)
+
+    def replay_end_transaction_marker(self, producer_id: int, *, is_commit: bool) -> None:
+        """End a producer's transaction; what was committed later than its offsets stays."""
+        for group_id, where, offset in self.pending.end(producer_id):
+            existing = self.committed.get(group_id, where)
+            is_newer = existing is None or offset.record_offset > existing.record_offset
+            if is_commit and is_newer:
+                self.committed.put(group_id, where, offset)
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """Return the records that end all offsets of a group."""
+        places = [where for where, _ in self.committed.entries(group_id)]
+        places += [
+            where
+            for where, _ in self.pending.open_transactions.entries(group_id)
+            if self.committed.get(group_id, where) is None
+        ]
+        return [offset_commit_tombstone(group_id, *where) for where in places]
+
+    def tombstones_of_topic(self, topic: DeletedTopic) -> list[CoordinatorRecord]:
+        """Return the records that end all groups' offsets of a topic that is gone."""
+        return [
+            offset_commit_tombstone(group_id, *where)
+            for table in (self.committed, *self.pending.tables())
+            for group_id in table.groups()
+            for where, offset in table.entries(group_id)
+            if where.topic == topic.name and offset.topic_id in {ZERO_UUID, topic.topic_id}
+        ]
+
+
+def _current(value: OffsetCommitValue | LegacyOffsetCommitValue) -> OffsetCommitValue:
+    if isinstance(value, OffsetCommitValue):
+        return value
+    return OffsetCommitValue(
+        offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+    )

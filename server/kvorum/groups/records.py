@@ -1,0 +1,124 @@
+"""Records of ``__consumer_offsets`` as a shard makes and replays them.
+
+A key is the number of the record's type (int16) and a message; a value is the version of its
+message (int16) and the message. A null value is a tombstone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar
+
+from kvorum.groups.errors import DamagedGroupRecordError, UnsupportedGroupRecordError
+from kvorum.wire.errors import WireError
+from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
+from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
+from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+from kvorum.wire.primitives import Message
+
+GROUP_METADATA_VALUE_VERSION: Final = 3
+OFFSET_COMMIT_VALUE_VERSION: Final = 4
+EXPIRING_OFFSET_COMMIT_VALUE_VERSION: Final = 1
+"""The only version with an expire timestamp; it has neither leader epoch nor topic id."""
+
+GroupKey: TypeAlias = GroupMetadataKey | OffsetCommitKey | LegacyOffsetCommitKey
+GroupValue: TypeAlias = GroupMetadataValue | OffsetCommitValue | LegacyOffsetCommitValue
+
+_MessageT = TypeVar("_MessageT", bound=Message)
+_NUMBER: Final = struct.Struct(">h")
+_KEY_VERSION: Final = 0
+_LEGACY_OFFSET_COMMIT: Final = 0
+_OFFSET_COMMIT: Final = 1
+_GROUP_METADATA: Final = 2
+_KEYS: Final[Mapping[int, type[GroupKey]]] = MappingProxyType(
+    {
+        _LEGACY_OFFSET_COMMIT: LegacyOffsetCommitKey,
+        _OFFSET_COMMIT: OffsetCommitKey,
+        _GROUP_METADATA: GroupMetadataKey,
+    }
+)
+_VALUES: Final[Mapping[int, type[GroupValue]]] = MappingProxyType(
+    {
+        _LEGACY_OFFSET_COMMIT: LegacyOffsetCommitValue,
+        _OFFSET_COMMIT: OffsetCommitValue,
+        _GROUP_METADATA: GroupMetadataValue,
+    }
+)
+# Records of consumer, share and streams groups, which this coordinator does not hold.
+_OTHER_TYPES: Final = frozenset(
+    {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorRecord:
+    """A key, and a value with its version; a value of None makes it a tombstone."""
+
+    key: GroupKey
+    value: GroupValue | None = None
+    version: int = 0
+
+    def key_bytes(self) -> bytes:
+        """Return the key as it stands in the log."""
+        return _NUMBER.pack(self.key.API_KEY) + self.key.encode(_KEY_VERSION)
+
+    def value_bytes(self) -> bytes | None:
+        """Return the value as it stands in the log; None for a tombstone."""
+        if self.value is None:
+            return None
+        return _NUMBER.pack(self.version) + self.value.encode(self.version)
+
+
+def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """Return a record of the log; None for one that has to be skipped.
+
+    Skipped are types that Kafka's reference release does not know, and tombstones of groups that
+    this coordinator cannot have. Raises `DamagedGroupRecordError` for bytes that cannot be read or
+    a value of a later version, `UnsupportedGroupRecordError` for a consumer, share or streams
+    group: offsets of such a group must not be taken for those of a simple one.
+    """
+    type_id = _number(key, "key")
+    if type_id not in _KEYS:
+        if type_id in _OTHER_TYPES and value is not None:
+            raise UnsupportedGroupRecordError(type_id)
+        return None
+    decoded_key = _decoded(_KEYS[type_id], key, _KEY_VERSION)
+    if value is None:
+        return CoordinatorRecord(decoded_key)
+    version = _number(value, "value")
+    return CoordinatorRecord(decoded_key, _decoded(_VALUES[type_id], value, version), version)
+
+
+def group_metadata_record(group_id: str, value: GroupMetadataValue) -> CoordinatorRecord:
+    """Return the record of a group and its members."""
+    return CoordinatorRecord(GroupMetadataKey(group_id), value, GROUP_METADATA_VALUE_VERSION)
+
+
+def group_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that ends a group."""
+    return CoordinatorRecord(GroupMetadataKey(group_id))
+
+
+def offset_commit_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """Return the record that ends an offset, and those of open transactions for the same."""
+    return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition))
+
+
+def _number(data: bytes, what: str) -> int:
+    if len(data) < _NUMBER.size:
+        raise DamagedGroupRecordError(f"{what}: {len(data)} bytes are too few for its number")
+    return int(_NUMBER.unpack_from(data)[0])
+
+
+def _decoded(kind: type[_MessageT], data: bytes, version: int) -> _MessageT:
+    try:
+        message, _ = kind.decode_from(data, _NUMBER.size, version)
+    except WireError as error:
+        raise DamagedGroupRecordError(str(error)) from error
+    return message

@@ -1,0 +1,53 @@
+"""The result of a request or a timeout: records to append, an answer, effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from kvorum.groups.effects import Effects
+from kvorum.groups.records import CoordinatorRecord
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+
+Response_co = TypeVar("Response_co", covariant=True)
+
+
+class Append(Protocol):
+    """What has to happen in a group when the records of a result are committed, or are not."""
+
+    def completed(self) -> None:
+        """Act on the records being committed."""
+        ...
+
+    def failed(self, error: ErrorCode) -> None:
+        """Act on the records not being in the log, or not in time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a group decides: records, and what follows on their append."""
+
+    records: tuple[CoordinatorRecord, ...] = ()
+    append: Append | None = None
+
+
+NO_DECISION = Decision()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorResult(Generic[Response_co]):
+    """What a shard made of a request or a timeout; the package's docstring says what to do.
+
+    `response` is None where promises carry the answer, and where `error` refuses the request.
+    Records that are not atomic may be spread over several batches.
+    """
+
+    effects: Effects
+    response: Response_co | None = None
+    error: RequestError | None = None
+    records: tuple[CoordinatorRecord, ...] = ()
+    append: Append | None = None
+    replay_records: bool = True
+    is_atomic: bool = True

@@ -1,0 +1,33 @@
+"""What a group coordinator is configured with; times in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a new member may wait in a join before it counts as gone; a constant in Kafka too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCoordinatorSettings:
+    """The broker's configuration of classic groups and of offsets, with Kafka's defaults."""
+
+    group_max_size: int = 2**31 - 1
+    group_initial_rebalance_delay_ms: int = 3000
+    offset_metadata_max_bytes: int = 4096
+    """Counted in UTF-16 units, in spite of its name in Kafka."""
+    offsets_retention_ms: int = 10080 * 60_000
+    offsets_retention_check_interval_ms: int = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What a shard has to know of a request beside its fields.
+
+    `client_host` is Java's text of an address: a slash and the literal, ``/127.0.0.1``.
+    """
+
+    version: int
+    client_id: str = ""
+    client_host: str = ""

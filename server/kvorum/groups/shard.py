@@ -1,0 +1,273 @@
+"""One shard of the group coordinator (Kafka's GroupCoordinatorShard)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from kvorum.groups.classic.join import join_group
+from kvorum.groups.classic.listing import describe_group, list_groups
+from kvorum.groups.classic.membership import heartbeat, leave_group
+from kvorum.groups.classic.rebalance import Rebalance
+from kvorum.groups.classic.sync import sync_group
+from kvorum.groups.classic_group.group_records import group_of_record
+from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.effects import (
+    Effects,
+    GroupMetadataExpiration,
+    InitialJoinPhase,
+    JoinPhase,
+    JoinPromise,
+    MemberHeartbeat,
+    SyncPhase,
+    SyncPromise,
+    Timeout,
+)
+from kvorum.groups.offsets.commit import commit_offsets, commit_transactional_offsets
+from kvorum.groups.offsets.deletion import cleanup_group_metadata, delete_groups, delete_offsets
+from kvorum.groups.offsets.fetch import OffsetFetch
+from kvorum.groups.offsets.store import DeletedTopic, OffsetStore
+from kvorum.groups.records import CoordinatorRecord
+from kvorum.groups.results import Append, CoordinatorResult, Decision
+from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.shard_state import ShardState
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_groups import DeleteGroupsResponseDeletableGroupResult
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponseDescribedGroup
+from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
+from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kvorum.wire.messages.list_groups import ListGroupsResponseListedGroup
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+_ResponseT = TypeVar("_ResponseT")
+
+
+class GroupCoordinatorShard:
+    """The groups and offsets of one partition of ``__consumer_offsets``."""
+
+    def __init__(self, settings: GroupCoordinatorSettings, new_uuid: Callable[[], str]) -> None:
+        """Begin empty; `new_uuid` makes UUIDs as 36 characters, for the ids of members.
+
+        `state` and `offsets` may be read, for metrics and tests; only a shard changes them.
+        """
+        self.state = ShardState(settings, new_uuid)
+        self.offsets = OffsetStore(self.state)
+        self._rebalance = Rebalance(self.state)
+
+    # The log.
+
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord, now_ms: int) -> None:
+        """Apply a record at `offset`; `producer_id` is -1 outside of a transaction."""
+        self.state.now_ms = now_ms
+        key, value = record.key, record.value
+        if not isinstance(key, GroupMetadataKey):
+            assert not isinstance(value, GroupMetadataValue)
+            self.offsets.replay(offset, producer_id, key, value)
+        elif isinstance(value, GroupMetadataValue):
+            self.state.groups.set(key.group, group_of_record(key.group, value))
+        else:
+            self.state.groups.remove(key.group)
+
+    def replay_end_transaction_marker(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply a producer's marker: its offsets count from here on, or are dropped."""
+        self.offsets.replay_end_transaction_marker(producer_id, is_commit=is_commit)
+
+    def written(self, offset: int) -> None:
+        """Take note that the log reaches up to `offset`, with what has been replayed so far."""
+        self.state.timeline.written_offset = offset
+
+    def committed(self, offset: int) -> None:
+        """Take note that the high watermark is at `offset`."""
+        self.state.timeline.commit(offset)
+
+    def revert(self, offset: int) -> None:
+        """Take back what was replayed, and which groups were made, since `offset` was written."""
+        self.state.timeline.revert(offset)
+
+    def append_completed(self, append: Append, now_ms: int) -> Effects:
+        """Act on a result's records being committed."""
+        self.state.now_ms = now_ms
+        append.completed()
+        return self.state.outbox.take()
+
+    def append_failed(self, append: Append, error: ErrorCode, now_ms: int) -> Effects:
+        """Act on a result's records not having come into the log, or not in time."""
+        self.state.now_ms = now_ms
+        append.failed(error)
+        return self.state.outbox.take()
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        """Begin to lead: the sessions of all members begin anew."""
+        self.state.now_ms = now_ms
+        for group in self.state.groups.values():
+            for member in group.members.values():
+                self._rebalance.reschedule_heartbeat(group, member)
+            if len(group.members) > self.state.settings.group_max_size:
+                self._rebalance.prepare(group)
+        self._schedule_expiration()
+        return self.state.outbox.take()
+
+    def on_unloaded(self, now_ms: int) -> Effects:
+        """Cease to lead: answer all who wait with NOT_COORDINATOR."""
+        self.state.now_ms = now_ms
+        error = ErrorCode.NOT_COORDINATOR
+        self.state.outbox.cancel_timer(GroupMetadataExpiration().key)
+        for group in self.state.groups.values():
+            group.transition_to(ClassicGroupState.DEAD, now_ms)
+            is_joining = group.previous_state is ClassicGroupState.PREPARING_REBALANCE
+            for member in group.members.values():
+                if is_joining:
+                    response = JoinGroupResponse(error_code=error, member_id=member.member_id)
+                    self._rebalance.answer_join(group, member, response)
+                elif member.awaiting_sync is not None:
+                    answer = SyncGroupResponse(error_code=error)
+                    self.state.outbox.answer_sync(member.awaiting_sync, answer)
+                    member.awaiting_sync = None
+        return self.state.outbox.take()
+
+    def on_timeout(self, timeout: Timeout, now_ms: int) -> CoordinatorResult[None]:
+        """Act on a timer that has fired."""
+        self.state.now_ms = now_ms
+        match timeout:
+            case GroupMetadataExpiration():
+                records = tuple(cleanup_group_metadata(self.offsets))
+                self._schedule_expiration()
+                effects = self.state.outbox.take()
+                return CoordinatorResult(effects=effects, records=records, is_atomic=False)
+            case MemberHeartbeat():
+                return self._group_result(lambda: self._rebalance.on_member_heartbeat(timeout))
+            case InitialJoinPhase():
+                return self._group_result(lambda: self._rebalance.on_initial_join_phase(timeout))
+            case JoinPhase():
+                return self._group_result(lambda: self._rebalance.on_join_phase(timeout))
+            case SyncPhase():
+                return self._group_result(lambda: self._rebalance.on_sync_phase(timeout))
+
+    def on_topics_deleted(self, topics: Iterable[DeletedTopic]) -> CoordinatorResult[None]:
+        """End all groups' offsets of topics that are gone."""
+        records = [one for topic in topics for one in self.offsets.tombstones_of_topic(topic)]
+        effects = self.state.outbox.take()
+        return CoordinatorResult(effects=effects, records=tuple(records), is_atomic=False)
+
+    # Requests.
+
+    def join_group(
+        self, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise, now_ms: int
+    ) -> CoordinatorResult[None]:
+        """Have a member join; the session timeout and the group id have been checked."""
+        self.state.now_ms = now_ms
+        return self._group_result(lambda: join_group(self.state, context, request, promise))
+
+    def sync_group(
+        self, request: SyncGroupRequest, promise: SyncPromise, now_ms: int
+    ) -> CoordinatorResult[None]:
+        """Have a member of the current generation take its assignment, or give all of them."""
+        self.state.now_ms = now_ms
+        return self._group_result(lambda: sync_group(self.state, request, promise))
+
+    def heartbeat(
+        self, request: HeartbeatRequest, now_ms: int
+    ) -> CoordinatorResult[HeartbeatResponse]:
+        """Keep a member's session."""
+        self.state.now_ms = now_ms
+        return self._result(lambda: ((), heartbeat(self.state, request)))
+
+    def leave_group(
+        self, request: LeaveGroupRequest, now_ms: int
+    ) -> CoordinatorResult[LeaveGroupResponse]:
+        """Remove members; of the one member of old versions, the caller has made a list."""
+        self.state.now_ms = now_ms
+        try:
+            decision, response = leave_group(self.state, request)
+        except RequestError as error:
+            return CoordinatorResult(effects=self.state.outbox.take(), error=error)
+        return CoordinatorResult(
+            effects=self.state.outbox.take(),
+            response=response,
+            records=decision.records,
+            append=decision.append,
+            replay_records=decision.append is None,
+        )
+
+    def commit_offsets(
+        self, context: RequestContext, request: OffsetCommitRequest, now_ms: int
+    ) -> CoordinatorResult[OffsetCommitResponse]:
+        """Commit offsets; names and ids of topics have both been filled in."""
+        self.state.now_ms = now_ms
+        return self._result(lambda: commit_offsets(self.state, context, request))
+
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, now_ms: int
+    ) -> CoordinatorResult[TxnOffsetCommitResponse]:
+        """Commit offsets in a transaction: its batch has the producer's id and epoch."""
+        self.state.now_ms = now_ms
+        return self._result(lambda: commit_transactional_offsets(self.state, request))
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        """Return a group's offsets, those that are committed.
+
+        With `require_stable` the newest ones are returned: the response then has to wait for what
+        has been written. Topics of None ask for all; zero ids of topics match every id.
+        """
+        return OffsetFetch(self.offsets, require_stable).fetch(request)
+
+    def delete_offsets(
+        self, request: OffsetDeleteRequest, now_ms: int
+    ) -> CoordinatorResult[OffsetDeleteResponse]:
+        """Delete offsets of topics that no member consumes."""
+        self.state.now_ms = now_ms
+        return self._result(lambda: delete_offsets(self.offsets, request))
+
+    def delete_groups(
+        self, group_ids: Sequence[str], now_ms: int
+    ) -> CoordinatorResult[list[DeleteGroupsResponseDeletableGroupResult]]:
+        """Delete empty groups with their offsets; no id may be there twice."""
+        self.state.now_ms = now_ms
+        return self._result(lambda: delete_groups(self.offsets, group_ids))
+
+    def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+        """Describe a committed group."""
+        return describe_group(self.state, version, group_id)
+
+    def list_groups(
+        self, states: Iterable[str], types: Iterable[str]
+    ) -> list[ListGroupsResponseListedGroup]:
+        """List committed groups by their states and types, whatever the case of the letters."""
+        return list_groups(self.state, states, types)
+
+    def _schedule_expiration(self) -> None:
+        interval_ms = self.state.settings.offsets_retention_check_interval_ms
+        self.state.outbox.set_timer(GroupMetadataExpiration(), interval_ms)
+
+    def _group_result(self, decide: Callable[[], Decision]) -> CoordinatorResult[None]:
+        try:
+            decision = decide()
+        except RequestError as error:
+            return CoordinatorResult(effects=self.state.outbox.take(), error=error)
+        return CoordinatorResult(
+            effects=self.state.outbox.take(),
+            records=decision.records,
+            append=decision.append,
+            # Groups change as they are decided on; their records come after that.
+            replay_records=False,
+        )
+
+    def _result(
+        self, decide: Callable[[], tuple[Sequence[CoordinatorRecord], _ResponseT]]
+    ) -> CoordinatorResult[_ResponseT]:
+        try:
+            records, response = decide()
+        except RequestError as error:
+            return CoordinatorResult(effects=self.state.outbox.take(), error=error)
+        effects = self.state.outbox.take()
+        return CoordinatorResult(effects=effects, response=response, records=tuple(records))

@@ -1,0 +1,44 @@
+"""What the parts of a shard work on: the groups, and what every call brings and gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.effects import Outbox
+from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.groups.timeline import Timeline, TimelineMap
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+
+
+@dataclass(slots=True)
+class ShardState:
+    """The groups of a shard; `now_ms` is the time of the call that is being worked on."""
+
+    settings: GroupCoordinatorSettings
+    new_uuid: Callable[[], str]
+    """Makes the random part of a member id: a UUID as 36 characters with dashes."""
+    timeline: Timeline = field(default_factory=Timeline)
+    outbox: Outbox = field(default_factory=Outbox)
+    groups: TimelineMap[str, ClassicGroup] = field(init=False)
+    now_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.groups = TimelineMap(self.timeline)
+
+    def group(self, group_id: str, epoch: int | None = None) -> ClassicGroup:
+        """Return a group; refuses the id of none with GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id, epoch)
+        if group is None:
+            raise RequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def get_or_create_group(self, group_id: str) -> ClassicGroup:
+        """Return a group, made in memory if there is none."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = ClassicGroup(group_id=group_id, current_state_timestamp=self.now_ms)
+            self.groups.set(group_id, group)
+        return group

@@ -1,0 +1,122 @@
+"""Maps with a history, so that what was written can be taken back, and what is committed be read.
+
+Kafka's SnapshotRegistry and TimelineHashMap. An epoch is the offset after the last record that
+is part of a state. A change belongs to the first epoch after the offset that was last written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar, cast
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+_ABSENT: Final = object()
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The epochs that all maps of a shard share, and the changes that are not yet committed."""
+
+    written_offset: int = 0
+    committed_offset: int = 0
+    _changes: deque[tuple[int, Callable[[], None], Callable[[], None]]] = field(
+        default_factory=deque[tuple[int, Callable[[], None], Callable[[], None]]]
+    )
+
+    @property
+    def next_epoch(self) -> int:
+        """The first epoch that a change made at this moment belongs to."""
+        return self.written_offset + 1
+
+    def changed(self, undo: Callable[[], None], settle: Callable[[], None]) -> None:
+        """Keep what takes a change back, and what drops the history before it."""
+        self._changes.append((self.next_epoch, undo, settle))
+
+    def commit(self, offset: int) -> None:
+        """Make the state at `offset` the one that reads of what is committed see."""
+        self.committed_offset = offset
+        while self._changes and self._changes[0][0] <= offset:
+            self._changes.popleft()[2]()
+
+    def revert(self, offset: int) -> None:
+        """Take back what was changed after `offset` was written."""
+        while self._changes and self._changes[-1][0] > offset:
+            self._changes.pop()[1]()
+        self.written_offset = offset
+
+
+class TimelineMap(Generic[Key, Value]):
+    """A map whose entries have a history of values by epoch; `epoch` None reads the newest."""
+
+    __slots__ = ("_histories", "_timeline")
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._histories: dict[Key, deque[tuple[int, object]]] = {}
+
+    def get(self, key: Key, epoch: int | None = None) -> Value | None:
+        """Return the value at `epoch`; None where there is none."""
+        history = self._histories.get(key)
+        if history is None:
+            return None
+        value = _value_at(history, epoch)
+        return None if value is _ABSENT else cast("Value", value)
+
+    def set(self, key: Key, value: Value) -> None:
+        """Put a value; at earlier epochs the map stays as it is."""
+        self._change(key, value)
+
+    def remove(self, key: Key) -> Value | None:
+        """Remove a value and return it."""
+        value = self.get(key)
+        if value is not None:
+            self._change(key, _ABSENT)
+        return value
+
+    def items(self, epoch: int | None = None) -> Iterator[tuple[Key, Value]]:
+        """Yield keys and values at `epoch`; the map may change meanwhile."""
+        for key, history in list(self._histories.items()):
+            value = _value_at(history, epoch)
+            if value is not _ABSENT:
+                yield key, cast("Value", value)
+
+    def values(self, epoch: int | None = None) -> Iterator[Value]:
+        """Yield values at `epoch`; the map may change meanwhile."""
+        return (value for _, value in self.items(epoch))
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is in the newest state."""
+        return next(self.items(), None) is None
+
+    def _change(self, key: Key, value: object) -> None:
+        epoch = self._timeline.next_epoch
+        history = self._histories.setdefault(key, deque())
+        if history and history[-1][0] == epoch:
+            history[-1] = (epoch, value)
+            return
+        history.append((epoch, value))
+        self._timeline.changed(lambda: self._undo(key), lambda: self._settle(key, epoch))
+
+    def _undo(self, key: Key) -> None:
+        history = self._histories[key]
+        history.pop()
+        if not history:
+            del self._histories[key]
+
+    def _settle(self, key: Key, epoch: int) -> None:
+        history = self._histories[key]
+        while history[0][0] < epoch:
+            history.popleft()
+        if len(history) == 1 and history[0][1] is _ABSENT:
+            del self._histories[key]
+
+
+def _value_at(history: deque[tuple[int, object]], epoch: int | None) -> object:
+    for begins, value in reversed(history):
+        if epoch is None or begins <= epoch:
+            return value
+    return _ABSENT

@@ -1,0 +1,308 @@
+"""Our group coordinator, driven and shown as GroupCoordinatorOracle.java does Kafka's."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.effects import (
+    Effects,
+    JoinAnswer,
+    JoinPromise,
+    SetTimer,
+    SyncPromise,
+    Timeout,
+)
+from kvorum.groups.offsets.store import DeletedTopic
+from kvorum.groups.records import decode_record
+from kvorum.groups.results import CoordinatorResult
+from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
+from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.join_group import JoinGroupRequest
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest
+from kvorum.wire.messages.offset_delete import OffsetDeleteRequest
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+from kvorum.wire.messages.sync_group import SyncGroupRequest
+from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kvorum.wire.uuid_text import uuid_from_text
+
+NO_PRODUCER_ID: Final = -1
+CLIENT_ID: Final = "client"
+CLIENT_HOST: Final = "/127.0.0.1"
+
+
+class Logged(NamedTuple):
+    """A record, or a marker with `is_commit`."""
+
+    producer_id: int
+    key: bytes
+    value: bytes | None
+    is_commit: bool | None
+
+
+class Timer(NamedTuple):
+    """A timer that is set."""
+
+    deadline_ms: int
+    timeout: Timeout
+
+
+class Driver:
+    """A shard with its log, its timers and the results that wait to be committed."""
+
+    def __init__(self, settings: GroupCoordinatorSettings, new_uuid: Callable[[], str]) -> None:
+        self.settings = settings
+        self._new_uuid = new_uuid
+        self.now = 0
+        self.log: list[Logged] = []
+        self.timers: dict[str, Timer] = {}
+        self.has_reverted = False
+        """Whether an append failed since the start or the last load."""
+        self._pending: deque[CoordinatorResult[Any]] = deque()
+        self._promises: dict[JoinPromise | SyncPromise, str] = {}
+        self._answers: list[str] = []
+        self.shard = GroupCoordinatorShard(settings, new_uuid)
+        self._take(self.shard.on_loaded(0))
+
+    def answer(self, line: str) -> str:
+        self._answers = []
+        result = self._step(line.split(" "))
+        return f"{result} | {' '.join(self._answers)} | {self.described()}"
+
+    def _step(self, parts: list[str]) -> str:
+        match parts[0]:
+            case "time":
+                self.now = int(parts[1])
+            case "fire":
+                timer = self.timers.pop(parts[1])
+                result = self.shard.on_timeout(timer.timeout, self.now)
+                return self._written(result, int(parts[2]))
+            case "commit":
+                self._commit()
+            case "late":
+                self._fail_late()
+            case "marker":
+                self._log_and_replay(Logged(int(parts[1]), b"", None, parts[2] == "commit"))
+            case "raw":
+                value = None if parts[3] == "~" else bytes.fromhex(parts[3])
+                key = bytes.fromhex(parts[2])
+                self._log_and_replay(Logged(int(parts[1]), key, value, None))
+            case "topic":
+                topic = DeletedTopic(uuid_from_text(parts[2]), parts[1].replace("~", ""))
+                return self._written(self.shard.on_topics_deleted([topic]), int(parts[3]))
+            case "unload":
+                self._take(self.shard.on_unloaded(self.now))
+                # The order of groups is by Java's hashes.
+                self._answers.sort()
+            case "load":
+                self._load()
+            case _:
+                return self._request(parts)
+        return "ok | "
+
+    def _commit(self) -> None:
+        self.shard.committed(len(self.log))
+        while self._pending:
+            append = self._pending.popleft().append
+            if append is not None:
+                self._take(self.shard.append_completed(append, self.now))
+
+    def _fail_late(self) -> None:
+        append = self._pending.popleft().append if self._pending else None
+        if append is not None:
+            error = ErrorCode.REQUEST_TIMED_OUT
+            self._take(self.shard.append_failed(append, error, self.now))
+
+    def _load(self) -> None:
+        self.has_reverted = False
+        self._pending.clear()
+        self.timers.clear()
+        self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
+        for offset in range(len(self.log)):
+            self._replay(offset)
+        self.shard.written(len(self.log))
+        self.shard.committed(len(self.log))
+        self._take(self.shard.on_loaded(self.now))
+
+    def _log_and_replay(self, logged: Logged) -> None:
+        self.log.append(logged)
+        self._replay(len(self.log) - 1)
+        self.shard.written(len(self.log))
+
+    def _replay(self, offset: int) -> None:
+        logged = self.log[offset]
+        if logged.is_commit is not None:
+            self.shard.replay_end_transaction_marker(logged.producer_id, is_commit=logged.is_commit)
+            return
+        record = decode_record(logged.key, logged.value)
+        assert record is not None
+        self.shard.replay(offset, logged.producer_id, record, self.now)
+
+    def _request(self, parts: list[str]) -> str:
+        name, version, failure, data = parts[0], int(parts[1]), int(parts[3]), parts[4]
+        context = RequestContext(version, CLIENT_ID, CLIENT_HOST)
+        body = bytes.fromhex(data)
+        shard, now = self.shard, self.now
+        match name:
+            case "join":
+                promise = JoinPromise(version)
+                self._promises[promise] = f"join:{parts[2]}"
+                join = JoinGroupRequest.decode(body, version)
+                return self._written(shard.join_group(context, join, promise, now), failure)
+            case "sync":
+                waiting = SyncPromise()
+                self._promises[waiting] = f"sync:{parts[2]}"
+                sync = SyncGroupRequest.decode(body, version)
+                return self._written(shard.sync_group(sync, waiting, now), failure)
+            case "heartbeat":
+                beat = HeartbeatRequest.decode(body, version)
+                return self._written(shard.heartbeat(beat, now), failure, 4)
+            case "leave":
+                leave = LeaveGroupRequest.decode(body, version)
+                return self._written(shard.leave_group(leave, now), failure, 5)
+            case "commit_offsets":
+                commit = OffsetCommitRequest.decode(body, version)
+                return self._written(shard.commit_offsets(context, commit, now), failure, version)
+            case "txn":
+                txn = TxnOffsetCommitRequest.decode(body, version)
+                result = shard.commit_transactional_offsets(txn, now)
+                return self._written(result, failure, 5, producer_id=txn.producer_id)
+            case "delete_offsets":
+                delete = OffsetDeleteRequest.decode(body, version)
+                return self._written(shard.delete_offsets(delete, now), failure, 0)
+            case "fetch":
+                fetch = OffsetFetchRequest.decode(body, version)
+                fetched = shard.fetch_offsets(fetch.groups[0], require_stable=fetch.require_stable)
+                return f"{_fetch_text(fetched)} | "
+            case _:
+                return self._named(name, context, failure, body.decode())
+
+    def _named(self, name: str, context: RequestContext, failure: int, text: str) -> str:
+        names = [word for word in text.split(",") if word]
+        if name == "delete_groups":
+            result = self.shard.delete_groups(names, self.now)
+            assert result.response is not None
+            codes = "".join(f"{one.group_id}={int(one.error_code)}," for one in result.response)
+            return codes + self._written(result, failure)
+        if name == "describe":
+            described = [self.shard.describe_group(context.version, one) for one in names]
+            return f"{DescribeGroupsResponse(groups=described).encode(6).hex()} | "
+        bar = names.index("/")
+        listed = self.shard.list_groups(names[:bar], names[bar + 1 :])
+        texts = (
+            f"{one.group_id}/{one.protocol_type}/{one.group_state}/{one.group_type}"
+            for one in listed
+        )
+        return f"{','.join(sorted(texts))} | "
+
+    def _written(
+        self,
+        result: CoordinatorResult[Any],
+        failure: int,
+        version: int | None = None,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> str:
+        self._take(result.effects)
+        if result.error is not None:
+            return f"error {int(result.error.code)} | "
+        base = len(self.log)
+        texts: list[str] = []
+        for record in result.records:
+            key, value = record.key_bytes(), record.value_bytes()
+            texts.append(f"{key.hex()}:{'~' if value is None else value.hex()}")
+            if result.replay_records:
+                self.shard.replay(len(self.log), producer_id, record, self.now)
+            self.log.append(Logged(producer_id, key, value, None))
+        if result.response is None or len(texts) > 1:
+            texts.sort()
+        if texts and failure:
+            self.shard.revert(base)
+            self.has_reverted = True
+            del self.log[base:]
+            if result.append is not None:
+                error = ErrorCode(failure)
+                self._take(self.shard.append_failed(result.append, error, self.now))
+        elif texts:
+            self.shard.written(len(self.log))
+            self._pending.append(result)
+        response = ""
+        if version is not None:
+            assert result.response is not None
+            response = result.response.encode(version).hex()
+        return f"{response} | {' '.join(texts)}"
+
+    def _take(self, effects: Effects) -> None:
+        for timer in effects.timers:
+            if isinstance(timer, SetTimer):
+                deadline = self.now + timer.delay_ms
+                self.timers[timer.timeout.key] = Timer(deadline, timer.timeout)
+            else:
+                self.timers.pop(timer.key, None)
+        for answer in effects.answers:
+            version = 9 if isinstance(answer, JoinAnswer) else 5
+            response = answer.response.encode(version).hex()
+            self._answers.append(f"{self._promises[answer.promise]}:{response}")
+
+    def described(self) -> str:
+        text = ""
+        for group_id, group in sorted(self.shard.state.groups.items()):
+            text += _described(group)
+            request = OffsetFetchRequestGroup(group_id=group_id, topics=None)
+            for is_stable in (True, False):
+                fetched = self.shard.fetch_offsets(request, require_stable=is_stable)
+                text += f" offsets {_fetch_text(fetched)}"
+        for key, timer in sorted(self.timers.items()):
+            text += f" timer {key}@{timer.deadline_ms}"
+        return text
+
+
+def _fetch_text(group: OffsetFetchResponseGroup) -> str:
+    texts = (
+        f"{topic.name}:{one.partition_index}:{one.committed_offset}:{one.committed_leader_epoch}:"
+        f"{one.metadata}:{int(one.error_code)}"
+        for topic in group.topics
+        for one in topic.partitions
+    )
+    return ",".join(sorted(set(texts)))
+
+
+def _described(group: ClassicGroup) -> str:
+    stamp = group.current_state_timestamp
+    topics = group.subscribed_topics
+    facts = (
+        group.group_id,
+        group.state.value,
+        group.previous_state.value,
+        group.generation_id,
+        group.protocol_type or "~",
+        "~" if group.protocol_name is None else group.protocol_name,
+        "~" if group.leader_id is None else group.leader_id,
+        -1 if stamp is None else stamp,
+        int(group.new_member_added),
+        group.awaiting_join_count,
+        "~" if topics is None else ",".join(sorted(topics)),
+    )
+    text = f" group {' '.join(map(str, facts))}"
+    text += f" expected {','.join(sorted(group.pending_join_members))}"
+    text += f" unsynced {','.join(sorted(group.pending_sync_members))}"
+    for member in group.members.values():
+        waits = (member.awaiting_join is not None, member.awaiting_sync is not None, member.is_new)
+        text += (
+            f" member {member.member_id} {member.group_instance_id or '~'} "
+            f"{''.join(str(int(flag)) for flag in waits)} "
+            f"{member.session_timeout_ms} {member.rebalance_timeout_ms} {member.assignment.hex()}"
+        )
+        for one in member.supported_protocols:
+            text += f" {one.name}={one.metadata.hex()}"
+    return text

@@ -1,0 +1,264 @@
+"""A shard with a log and timers in memory, for tests: steps as a client or the log takes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.effects import Effects, JoinPromise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.records import decode_record
+from kvorum.groups.results import CoordinatorResult
+from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponsePartitions,
+)
+from kvorum.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kvorum.wire.uuid_text import ZERO_UUID
+
+GROUP: Final = "g"
+TOPIC: Final = "topic"
+SESSION_MS: Final = 10_000
+REBALANCE_MS: Final = 30_000
+DELAY_MS: Final = 3000
+JOIN_MS: Final = 2 * DELAY_MS
+"""How long the first rebalance takes if several members come."""
+RETENTION_MS: Final = 50_000
+SWEEP_MS: Final = 600_000
+PRODUCER: Final = 7
+
+
+class Coordinator:
+    """The caller of a shard; every append is committed at once unless it is said to fail."""
+
+    def __init__(self, **settings: int) -> None:
+        defaults = {
+            "offsets_retention_ms": RETENTION_MS,
+            "group_initial_rebalance_delay_ms": DELAY_MS,
+        }
+        self.settings = GroupCoordinatorSettings(**(defaults | settings))
+        self.now = 0
+        self.protocol_type = "consumer"
+        self.log: list[tuple[int, bytes, bytes | None]] = []
+        self.timers: dict[str, tuple[int, Timeout]] = {}
+        self._answers: dict[JoinPromise | SyncPromise, Any] = {}
+        self._ids = 0
+        self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
+        self._take(self.shard.on_loaded(0))
+
+    @property
+    def group(self) -> ClassicGroup:
+        """The group that the tests are about."""
+        group = self.shard.state.groups.get(GROUP)
+        assert group is not None
+        return group
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        version: int = 9,
+        rebalance_ms: int = REBALANCE_MS,
+        protocol: str = "range",
+        subscription: bytes = b"",
+        error: ErrorCode | None = None,
+    ) -> JoinPromise:
+        promise = JoinPromise(version)
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=self.protocol_type,
+            protocols=[JoinGroupRequestProtocol(protocol, subscription)],
+        )
+        context = RequestContext(version, "client", "/127.0.0.1")
+        self.append(self.shard.join_group(context, request, promise, self.now), error)
+        return promise
+
+    def joined(self, promise: JoinPromise) -> JoinGroupResponse | None:
+        answer = self._answers.get(promise)
+        assert answer is None or isinstance(answer, JoinGroupResponse)
+        return answer
+
+    def join_error(self, promise: JoinPromise) -> ErrorCode | None:
+        answer = self.joined(promise)
+        return None if answer is None else ErrorCode(answer.error_code)
+
+    def sync(
+        self,
+        member_id: str,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        error: ErrorCode | None = None,
+    ) -> SyncPromise:
+        promise = SyncPromise()
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=self.group.generation_id,
+            member_id=member_id,
+            assignments=[
+                SyncGroupRequestAssignment(one, data) for one, data in (assignments or {}).items()
+            ],
+        )
+        self.append(self.shard.sync_group(request, promise, self.now), error)
+        return promise
+
+    def synced(self, promise: SyncPromise) -> SyncGroupResponse | None:
+        answer = self._answers.get(promise)
+        assert answer is None or isinstance(answer, SyncGroupResponse)
+        return answer
+
+    def stable_group(self, *instances: str | None) -> list[str]:
+        """Have members join and sync; return their ids, that of the leader first."""
+        promises = [self.join(instance=one, version=9 if one else 3) for one in instances]
+        self.advance(JOIN_MS)
+        answers = [self.joined(promise) for promise in promises]
+        ids = [answer.member_id for answer in answers if answer is not None]
+        assert ids[0] == self.group.leader_id
+        self.sync(ids[0], {one: f"for {one}".encode() for one in ids})
+        for one in ids[1:]:
+            self.sync(one)
+        return ids
+
+    def heartbeat(self, member_id: str, instance: str | None = None) -> ErrorCode:
+        request = HeartbeatRequest(GROUP, self.group.generation_id, member_id, instance)
+        result = self.shard.heartbeat(request, self.now)
+        self.append(result)
+        if result.error is not None:
+            return result.error.code
+        assert result.response is not None
+        return ErrorCode(result.response.error_code)
+
+    def leave(self, *members: str) -> None:
+        identities = [LeaveGroupRequestMemberIdentity(one) for one in members]
+        self.append(self.shard.leave_group(LeaveGroupRequest(GROUP, "", identities), self.now))
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        member_id: str = "",
+        instance: str | None = None,
+        generation: int = -1,
+        topic_id: bytes = ZERO_UUID,
+    ) -> ErrorCode:
+        partitions = [OffsetCommitRequestPartition(0, offset)]
+        topics = [OffsetCommitRequestTopic(TOPIC, topic_id, partitions)]
+        request = OffsetCommitRequest(GROUP, generation, member_id, instance, -1, topics)
+        result = self.shard.commit_offsets(RequestContext(9), request, self.now)
+        self.append(result)
+        return ErrorCode.NONE if result.error is None else result.error.code
+
+    def commit_in_transaction(self, *metadata: str) -> list[ErrorCode]:
+        """Commit an offset for partitions 0, 1, … with this metadata."""
+        partitions = [
+            TxnOffsetCommitRequestPartition(index, 5, -1, text)
+            for index, text in enumerate(metadata)
+        ]
+        topics = [TxnOffsetCommitRequestTopic(TOPIC, partitions)]
+        request = TxnOffsetCommitRequest("t", GROUP, PRODUCER, 0, topics=topics)
+        result = self.shard.commit_transactional_offsets(request, self.now)
+        self.append(result, producer_id=PRODUCER)
+        assert result.response is not None
+        return [ErrorCode(one.error_code) for one in result.response.topics[0].partitions]
+
+    def fetch(
+        self, partition: int = 0, *, topic_id: bytes = ZERO_UUID, require_stable: bool = False
+    ) -> OffsetFetchResponsePartitions:
+        topics = [OffsetFetchRequestTopics(TOPIC, topic_id, [partition])]
+        request = OffsetFetchRequestGroup(GROUP, topics=topics)
+        answer = self.shard.fetch_offsets(request, require_stable=require_stable)
+        return answer.topics[0].partitions[0]
+
+    def advance(self, elapsed_ms: int) -> None:
+        """Let time pass, and fire what becomes due on the way."""
+        end = self.now + elapsed_ms
+        while True:
+            due = [(at, key) for key, (at, _) in self.timers.items() if at <= end]
+            if not due:
+                break
+            at, key = min(due)
+            self.now = max(self.now, at)
+            _, timeout = self.timers.pop(key)
+            self.append(self.shard.on_timeout(timeout, self.now))
+        self.now = end
+
+    def reload(self) -> None:
+        """Have another shard load the log."""
+        self.timers.clear()
+        self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
+        for offset, (producer, key, value) in enumerate(self.log):
+            record = decode_record(key, value)
+            assert record is not None
+            self.shard.replay(offset, producer, record, self.now)
+        self._commit()
+        self._take(self.shard.on_loaded(self.now))
+
+    def append(
+        self,
+        result: CoordinatorResult[Any],
+        error: ErrorCode | None = None,
+        *,
+        producer_id: int = -1,
+    ) -> None:
+        self._take(result.effects)
+        base = len(self.log)
+        if not result.records:
+            return
+        for record in result.records:
+            if result.replay_records:
+                self.shard.replay(len(self.log), producer_id, record, self.now)
+            self.log.append((producer_id, record.key_bytes(), record.value_bytes()))
+        if error is None:
+            self._commit()
+            if result.append is not None:
+                self._take(self.shard.append_completed(result.append, self.now))
+            return
+        del self.log[base:]
+        self.shard.revert(base)
+        if result.append is not None:
+            self._take(self.shard.append_failed(result.append, error, self.now))
+
+    def _commit(self) -> None:
+        self.shard.written(len(self.log))
+        self.shard.committed(len(self.log))
+
+    def _new_uuid(self) -> str:
+        self._ids += 1
+        return f"uuid-{self._ids}"
+
+    def _take(self, effects: Effects) -> None:
+        for timer in effects.timers:
+            if isinstance(timer, SetTimer):
+                self.timers[timer.timeout.key] = (self.now + timer.delay_ms, timer.timeout)
+            else:
+                self.timers.pop(timer.key, None)
+        for answer in effects.answers:
+            self._answers[answer.promise] = answer.response
