@@ -16,6 +16,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvorum.storage.batch_checks import continues
 from kvorum.storage.batch_header import BatchHeader
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import CorruptLogError
@@ -122,7 +123,7 @@ class _Loader:
         recovery_point = self._checkpoint.recovery_point
         first = self._first_to_recover(bases, found)
         for segment, end_offset in zip(found[:first], [*bases[1:], recovery_point], strict=False):
-            segment.adopt(end_offset)
+            segment.adopt(end_offset, is_last=segment is found[-1])
         self._segments, rest = found[:first], found[first:]
         if rest:
             # The epochs of the recovered part are taken from its batches.
@@ -147,8 +148,10 @@ class _Loader:
         for index, segment in enumerate(segments):
             is_cut = self.torn_tail is not None
             before = self._segments[-1] if self._segments else None
-            if before is not None and before.end_offset != segment.base_offset:
-                is_cut = True
+            if before is not None:
+                is_cut |= not continues(
+                    segment.base_offset, before.end_offset, may_have_gaps=self._config.may_have_gaps
+                )
             if is_cut:
                 self._behind_tail = segments[index:]
                 return
@@ -176,10 +179,13 @@ class _Loader:
 
     def _note(self, segment: Segment, position: int, header: BatchHeader) -> None:
         """Account for a sound batch; raise BadBatchError if it does not continue the log."""
-        if header.base_offset != segment.end_offset:
+        if not segment.continues(header):
             problem = (
                 f"a batch begins at offset {header.base_offset} instead of {segment.end_offset}"
             )
+            # Where gaps are allowed, it may be the offset of the batch before that is wrong.
+            if self._config.may_have_gaps and header.base_offset < self._checkpoint.recovery_point:
+                raise segment.damage(f"{problem}, though it was durable", position)
             raise BadBatchError(position, problem)
         latest = self._epochs.latest_epoch or 0
         if header.leader_epoch < latest:

@@ -16,6 +16,8 @@ PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
 SNAPSHOT_SUFFIX = ".checkpoint"
 PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
 
 _SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})(?:-[^.]*)?\.checkpoint(\.part|\.deleted)?")
 _PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")

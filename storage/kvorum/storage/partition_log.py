@@ -18,7 +18,7 @@ operating system may have dropped the pages and would report success.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +118,11 @@ class PartitionLog:
         return self._segments.size_bytes
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is active."""
+        return self._segments.all
+
+    @property
     def latest_epoch(self) -> int | None:
         """The highest leader epoch among the records, or assigned; None while there is none."""
         return self._epochs.latest_epoch
@@ -155,7 +160,7 @@ class PartitionLog:
             config=self.config,
         ):
             with self._poison.on_failure():
-                segment = self._segments.roll()
+                segment = self._segments.roll(headers[0].base_offset)
         try:
             segment.append(data, headers)
         except SegmentRollbackError as error:
@@ -178,7 +183,10 @@ class PartitionLog:
     def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
         try:
             return headers_that_continue(
-                data, end_offset=self._log_end_offset, epoch=self._epochs.latest_epoch or 0
+                data,
+                end_offset=self._log_end_offset,
+                epoch=self._epochs.latest_epoch or 0,
+                may_have_gaps=self.config.may_have_gaps,
             )
         except ValueError as error:
             raise InvalidAppendError(str(error), file=self.directory) from error
@@ -201,14 +209,14 @@ class PartitionLog:
         )
         if offset >= limit:
             return memoryview(b"")
-        segment = self._segments.holding(offset)
+        segment = self._segments.first_with(offset)
         data = segment.read(offset, max_bytes=max_bytes, end_offset=limit)
         self._demand_as_written(segment, data, offset)
         if not data:
             # Either the batch ends beyond the limit, or its header claims that it does.
             whole = segment.read(offset, max_bytes=1, end_offset=self._log_end_offset)
             self._demand_as_written(segment, whole, offset)
-            if not whole:
+            if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
                 raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
         return data
 
@@ -219,6 +227,7 @@ class PartitionLog:
                 first_offset=first_offset,
                 log_start_offset=self._log_start_offset,
                 epochs=self._epochs,
+                may_have_gaps=self.config.may_have_gaps,
             )
         except ValueError as error:
             raise segment.damage(str(error), 0) from error
@@ -280,9 +289,7 @@ class PartitionLog:
                 file=self.directory,
             )
         with self.changing_files():
-            found = self._segments.holding(offset).find(offset)
-            new_end = offset if found is None else found[1].base_offset
-            self._lower_recovery_point(new_end)
+            self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
             self._forget_epochs_from(self._log_end_offset)
@@ -314,6 +321,18 @@ class PartitionLog:
             if self._epochs.truncate_from_start(offset):
                 self._epoch_file.write(self._epochs.entries)
         return segment_count
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log."""
+        self.demand_sound()
+        with self.changing_files():
+            self._segments.roll()
+
+    def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment in the place of segments that follow each other."""
+        self.demand_sound()
+        with self.changing_files():
+            self._segments.replace(new, old, now_ms=now_ms)
 
     def is_batch_boundary(self, offset: int) -> bool:
         """Return whether a batch begins at `offset`, or the log ends there."""

@@ -16,12 +16,16 @@ from kvorum.storage.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_name,
     parse_offset_name,
 )
 from kvorum.storage.producer_snapshot import ProducerSnapshots
 from kvorum.storage.segment import Segment
+
+_INDEX_SUFFIXES = frozenset({OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX})
 
 
 class SegmentList:
@@ -63,8 +67,20 @@ class SegmentList:
         bases = [segment.base_offset for segment in self._segments]
         return self._segments[max(bisect_right(bases, offset) - 1, 0)]
 
-    def roll(self) -> Segment:
-        """Make the active segment durable and begin a new one behind it.
+    def first_with(self, offset: int) -> Segment:
+        """Return the segment of the first batch that ends at `offset` or behind it.
+
+        Without one, the last segment. Only in a log with gaps that can be another segment than the
+        one that holds `offset`.
+        """
+        bases = [segment.base_offset for segment in self._segments]
+        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+            if segment.reaches(offset):
+                return segment
+        return self.active
+
+    def roll(self, base_offset: int | None = None) -> Segment:
+        """Make the active segment durable and begin a new one behind it, or at `base_offset`.
 
         The old one is synced before the new one exists: recovery relies on the fact that only the
         last segment can be torn.
@@ -72,8 +88,9 @@ class SegmentList:
         old = self.active
         old.seal()
         old.sync_with_indexes()
-        self._producer_snapshots.write(old.end_offset)
-        return self._begin((*self._segments, self._create(old.end_offset)))
+        new_base = old.end_offset if base_offset is None else base_offset
+        self._producer_snapshots.write(new_base)
+        return self._begin((*self._segments, self._create(new_base)))
 
     def _create(self, base_offset: int) -> Segment:
         return create_segment(self._directory, base_offset, files=self._files, config=self._config)
@@ -108,6 +125,22 @@ class SegmentList:
             self._delete(oldest, now_ms)
             count += 1
         return count
+
+    def replace(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment, which is durable, in the place of segments that follow each other.
+
+        A crash leaves either the old segments, or files from which `finish_replacement` puts the
+        new one in place: it is complete once none of its files is called ``*.cleaned``.
+        """
+        new.change_suffix(SWAP_SUFFIX)
+        for segment in old:
+            self.delete_later(segment.mark_deleted(), now_ms=now_ms)
+            if segment.base_offset != new.base_offset:
+                self._producer_snapshots.remove(segment.base_offset)
+        new.change_suffix("")
+        first = self._segments.index(old[0])
+        rest = self._segments[first + len(old) :]
+        self._begin((*self._segments[:first], new, *rest))
 
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""
@@ -156,6 +189,6 @@ def find_leftovers(names: Sequence[str]) -> list[str]:
 
 def _is_orphaned_index(name: str, every_name: Sequence[str]) -> bool:
     found = parse_offset_name(name)
-    if found is None or found[1] not in {OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX}:
+    if found is None or found[1] not in _INDEX_SUFFIXES:
         return False
     return offset_name(found[0], LOG_SUFFIX) not in every_name
