@@ -21,6 +21,7 @@ from kvorum.storage.batch_header import BatchHeader
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
+from kvorum.storage.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import LOG_SUFFIX, parse_offset_name
 from kvorum.storage.partition_log import PartitionLog, PartitionLogParts, RecoveryPointKeeper
@@ -70,8 +71,9 @@ def load_partition_log(
     """Open the log in `directory`, made if need be; `now_ms` is the wall clock.
 
     Raises CorruptLogError, another CorruptFileError, or DiskError; then nothing was changed, except
-    by a DiskError.
+    by a DiskError, and that a replacement of segments that a crash interrupted was finished.
     """
+    removed = finish_interrupted_swap(directory, files)
     names = list_if_there(files, directory)
     loader = _Loader(directory, files, config, checkpoint)
     try:
@@ -88,7 +90,7 @@ def load_partition_log(
         loader.close()
         raise
     recovered = tuple(segment.path for segment in loader.recovered)
-    return LoadedLog(log, loader.torn_tail, recovered, tuple(find_leftovers(names)))
+    return LoadedLog(log, loader.torn_tail, recovered, (*removed, *find_leftovers(names)))
 
 
 class _Loader:

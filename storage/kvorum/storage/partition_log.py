@@ -323,10 +323,11 @@ class PartitionLog:
         return segment_count
 
     def roll(self) -> None:
-        """Begin a new segment at the end of the log."""
+        """Begin a new segment at the end of the log, unless the active one is empty."""
         self.demand_sound()
-        with self.changing_files():
-            self._segments.roll()
+        if self._segments.active.size > 0:
+            with self.changing_files():
+                self._segments.roll()
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other."""

@@ -28,7 +28,7 @@ from kvorum.storage.time_index import NO_TIMESTAMP, TimeIndex
 from kvorum.storage.transaction_index import TransactionIndex
 
 # Offsets in the index files are relative to the segment's base, as int32.
-_RELATIVE_OFFSET_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX = 2**31 - 1
 SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _LOOKUP_READ_BYTES = 16 * 1024
 _DAMAGE_ADVICE = (
@@ -178,7 +178,7 @@ class Segment:
             or age_ms > config.segment_ms
             or self.offset_index.is_full
             or self.time_index.is_full
-            or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
+            or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
         )
 
     def append(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
@@ -440,6 +440,17 @@ class Segment:
                     self._files.rename(path, target)
                     renamed.append(target)
         return renamed
+
+    def remove_files(self) -> None:
+        """Remove the files; the segment is closed."""
+        for kind in SEGMENT_SUFFIXES:
+            with disk_errors(self._path(kind), "removing"):
+                self._files.remove(self._path(kind))
+
+    def position_before(self, offset: int) -> int:
+        """Return the start of a batch, from which batches lead to the one that holds `offset`."""
+        self._demand_indexes()
+        return self.offset_index.position_before(offset)
 
     @property
     def index_sizes(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -23,7 +24,7 @@ from kvorum.storage.names import (
     parse_offset_name,
 )
 from kvorum.storage.producer_snapshot import ProducerSnapshots
-from kvorum.storage.segment import Segment
+from kvorum.storage.segment import SEGMENT_SUFFIXES, Segment
 
 _INDEX_SUFFIXES = frozenset({OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX})
 
@@ -170,6 +171,15 @@ class SegmentList:
             segment.close()
 
 
+def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:
+    """Return the segments from the one that holds `first` up to those that begin below `end`."""
+    if first >= end:
+        return []
+    above = [number for number, one in enumerate(segments) if one.base_offset <= first]
+    start = above[-1] if above else 0
+    return [segment for segment in segments[start:] if segment.base_offset < end]
+
+
 def create_segment(
     directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
 ) -> Segment:
@@ -178,6 +188,19 @@ def create_segment(
     # Index files of that name may remain from an earlier segment.
     segment.store_indexes()
     return segment
+
+
+def create_cleaned_segment(
+    directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+) -> Segment:
+    """Begin an empty segment of ``*.cleaned`` files; those of an earlier attempt are removed."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = directory / (offset_name(base_offset, suffix) + CLEANED_SUFFIX)
+        with disk_errors(path, "removing"):
+            files.remove(path)
+    return Segment(
+        directory, base_offset, files=files, config=config, create=True, suffix=CLEANED_SUFFIX
+    )
 
 
 def find_leftovers(names: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ the first entry; most segments have none. A part of an entry at the end is ignor
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,3 +144,19 @@ class TransactionIndex:
 
     def _corrupt(self, problem: str, position: int) -> CorruptFileError:
         return CorruptFileError(problem, file=self.path, offset=position, advice=_ADVICE)
+
+
+def find_aborted(
+    indexes: Iterable[TransactionIndex], first_offset: int, end_offset: int
+) -> list[AbortedTransaction]:
+    """Return the transactions that a reader of a range must know, in the order of their markers.
+
+    `indexes` are those of the segment that holds `first_offset` and of all behind it.
+    """
+    found: list[AbortedTransaction] = []
+    for index in indexes:
+        search = index.find(first_offset, end_offset)
+        found += search.transactions
+        if search.is_complete:
+            break
+    return found
