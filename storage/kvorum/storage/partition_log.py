@@ -18,7 +18,7 @@ operating system may have dropped the pages and would report success.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +132,7 @@ class PartitionLog:
         """Every leader epoch and the offset of its first record, oldest first."""
         return self._epochs.entries
 
-    def append(self, batches: bytes | memoryview) -> AppendInfo:
+    def append(self, batches: bytes | memoryview, *, now_ms: int | None = None) -> AppendInfo:
         """Write one or more whole batches behind the last one.
 
         Base offsets, epochs and checksums must be in the batches already. Not durable before the
@@ -146,11 +146,13 @@ class PartitionLog:
         position = 0
         for group in [[header] for header in headers] if total_is_too_much else [headers]:
             size = sum(header.size for header in group)
-            self._append_group(data[position : position + size], group)
+            self._append_group(data[position : position + size], group, now_ms)
             position += size
         return AppendInfo(headers[0].base_offset, headers[-1].last_offset)
 
-    def _append_group(self, data: memoryview, headers: list[BatchHeader]) -> None:
+    def _append_group(
+        self, data: memoryview, headers: list[BatchHeader], now_ms: int | None
+    ) -> None:
         """Write batches that go into one segment."""
         segment = self._segments.active
         if segment.should_roll(
@@ -158,9 +160,10 @@ class PartitionLog:
             max_timestamp=max(header.max_timestamp for header in headers),
             last_offset=headers[-1].last_offset,
             config=self.config,
+            now_ms=now_ms,
         ):
             with self._poison.on_failure():
-                segment = self._segments.roll(headers[0].base_offset)
+                segment = self._segments.roll(headers[0].base_offset, now_ms=now_ms)
         try:
             segment.append(data, headers)
         except SegmentRollbackError as error:
@@ -322,12 +325,16 @@ class PartitionLog:
                 self._epoch_file.write(self._epochs.entries)
         return segment_count
 
-    def roll(self) -> None:
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter."""
+        self._segments.time_rolls(draw_jitter_ms, now_ms=now_ms)
+
+    def roll(self, *, now_ms: int | None = None) -> None:
         """Begin a new segment at the end of the log, unless the active one is empty."""
         self.demand_sound()
         if self._segments.active.size > 0:
             with self.changing_files():
-                self._segments.roll()
+                self._segments.roll(now_ms=now_ms)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other."""

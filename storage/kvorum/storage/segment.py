@@ -65,6 +65,10 @@ class Segment:
         self._index_interval_bytes = config.index_interval_bytes
         self._may_have_gaps = config.may_have_gaps
         self._bytes_since_index_entry = 0
+        self.begun_ms: int | None = None
+        """When this process began or opened the segment, if rolling by the wall clock is wanted."""
+        self.roll_jitter_ms = 0
+        """By how much earlier than segment.ms says the segment ends."""
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
@@ -166,16 +170,30 @@ class Segment:
         self._time_file.store_all()
 
     def should_roll(
-        self, *, incoming_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig
+        self,
+        *,
+        incoming_bytes: int,
+        max_timestamp: int,
+        last_offset: int,
+        config: LogConfig,
+        now_ms: int | None = None,
     ) -> bool:
-        """Return whether a new segment must begin before the given batches are appended."""
+        """Return whether a new segment must begin before the given batches are appended.
+
+        A segment's age is that of its first batch, by the timestamps of the batches; without such a
+        timestamp it is the time since the segment was begun.
+        """
         if self.size == 0:
             return False
         self._demand_indexes()
-        age_ms = 0 if self._first_timestamp < 0 else max_timestamp - self._first_timestamp
+        age_ms = 0
+        if self._first_timestamp >= 0:
+            age_ms = max_timestamp - self._first_timestamp
+        elif now_ms is not None and self.begun_ms is not None:
+            age_ms = now_ms - self.begun_ms
         return (
             self.size > config.segment_bytes - incoming_bytes
-            or age_ms > config.segment_ms
+            or age_ms > config.segment_ms - self.roll_jitter_ms
             or self.offset_index.is_full
             or self.time_index.is_full
             or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
@@ -223,7 +241,7 @@ class Segment:
         The indexes get an entry for the batch if more bytes than the interval lie behind the last
         one: Kafka's rule when appending and when recovering.
         """
-        if self._first_timestamp == NO_TIMESTAMP:
+        if position == 0:
             self._first_timestamp = header.max_timestamp
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp

@@ -7,7 +7,7 @@ open file is not disturbed, and an operator has time to undo a mistake.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kvorum.storage.files import FileSystem, disk_errors
@@ -46,6 +46,7 @@ class SegmentList:
         self._files = files
         self._config = config
         self._producer_snapshots = producer_snapshots
+        self._draw_jitter_ms = no_jitter
         self._deletions: list[tuple[int, Path]] = []
 
     @property
@@ -80,7 +81,20 @@ class SegmentList:
                 return segment
         return self.active
 
-    def roll(self, base_offset: int | None = None) -> Segment:
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter.
+
+        The jitter, drawn for each segment, keeps many logs from beginning a segment at once.
+        """
+        self._draw_jitter_ms = draw_jitter_ms
+        for segment in self._segments:
+            self._time_roll(segment, now_ms)
+
+    def _time_roll(self, segment: Segment, now_ms: int | None) -> None:
+        segment.begun_ms = now_ms
+        segment.roll_jitter_ms = self._draw_jitter_ms()
+
+    def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
         """Make the active segment durable and begin a new one behind it, or at `base_offset`.
 
         The old one is synced before the new one exists: recovery relies on the fact that only the
@@ -91,10 +105,14 @@ class SegmentList:
         old.sync_with_indexes()
         new_base = old.end_offset if base_offset is None else base_offset
         self._producer_snapshots.write(new_base)
-        return self._begin((*self._segments, self._create(new_base)))
+        return self._begin((*self._segments, self._create(new_base, now_ms)))
 
-    def _create(self, base_offset: int) -> Segment:
-        return create_segment(self._directory, base_offset, files=self._files, config=self._config)
+    def _create(self, base_offset: int, now_ms: int | None) -> Segment:
+        segment = create_segment(
+            self._directory, base_offset, files=self._files, config=self._config
+        )
+        self._time_roll(segment, now_ms)
+        return segment
 
     def _begin(self, segments: tuple[Segment, ...]) -> Segment:
         with disk_errors(self._directory, "syncing"):
@@ -115,7 +133,7 @@ class SegmentList:
         old = self._segments
         for segment in reversed(old):
             self._delete(segment, now_ms)
-        self._begin((self._create(base_offset),))
+        self._begin((self._create(base_offset, now_ms),))
 
     def delete_before(self, start_offset: int, *, now_ms: int) -> int:
         """Remove segments that lie wholly below `start_offset`; return how many."""
@@ -169,6 +187,11 @@ class SegmentList:
         """Close all files."""
         for segment in self._segments:
             segment.close()
+
+
+def no_jitter() -> int:
+    """Return the jitter of a log whose segments end exactly when segment.ms says: 0."""
+    return 0
 
 
 def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:

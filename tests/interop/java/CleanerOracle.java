@@ -26,7 +26,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 /**
  * A log of Kafka's that is filled, cleaned and cut by its own classes. Lines in: "new KEY=VALUE...", "time MS",
  * "append HEX", "roll", "watermark OFFSET", "start OFFSET", "clean MEMORY", "choose", "checkpoint
- * OFFSET", "modified MS" (of the files of the active segment), "retain" and "dump". A line out for each.
+ * OFFSET", "modified MS" (of the active segment), "retain" and "dump". A line out for each.
  */
 public final class CleanerOracle {
     private static long now;
@@ -74,7 +74,7 @@ public final class CleanerOracle {
                 checkpoint = Optional.of(Long.parseLong(parts[1]));
                 return "ok";
             case "modified":
-                log.activeSegment().setLastModified(Long.parseLong(parts[1]));
+                log.activeSegment().log().file().setLastModified(Long.parseLong(parts[1]));
                 return "ok";
             case "clean":
                 return clean(Integer.parseInt(parts[1]));
