@@ -260,3 +260,16 @@ def test_dirty_records_below_a_gap_are_all_mapped() -> None:
     world.clean(is_rolled=False)
     assert world.clean_to == 2**31 + 500
     assert world.offsets() == [100]
+
+
+def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources() -> None:
+    """Retention by age asks for it where no record has a timestamp."""
+    world = World()
+    for number in range(2):
+        world.data((b"key", b""))
+        world.log.segments[-1].set_modified_ms(100 + number)
+        world.log.roll()
+    world.data((b"key", b""))
+    world.log.segments[-1].set_modified_ms(200)
+    world.clean()
+    assert [one.modified_ms for one in world.log.segments] == [200, 0]
