@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile
-from tests.unit.storage.partition_logs import CONFIG, Keeper
+from tests.unit.storage.partition_logs import CONFIG, NEW, Keeper
 
 from kvorum.storage.batch_filter import LastRecord
 from kvorum.storage.cleanable_part import cleanable_part
@@ -20,6 +20,7 @@ from kvorum.storage.log_loader import LogCheckpoint, load_partition_log
 from kvorum.storage.offset_checkpoint import OffsetCheckpoint, TopicPartition
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.producer_snapshot import EmptyProducerSnapshots
+from kvorum.storage.segment_retention import delete_old_segments
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
 DATA: Final = Path("/data")
@@ -37,13 +38,14 @@ def hosted(
     count: int = 20,
     keys: int = 2,
     config: CleanupConfig = COMPACT,
+    checkpoint: LogCheckpoint = NEW,
 ) -> HostedLog:
     directory = DATA / f"{partition.topic}-{partition.partition}"
     log = load_partition_log(
         directory,
         files=files,
         config=GAPS,
-        checkpoint=LogCheckpoint(),
+        checkpoint=checkpoint,
         recovery_point_keeper=Keeper(files),
         producer_snapshots=EmptyProducerSnapshots(directory, files),
         now_ms=0,
@@ -233,6 +235,21 @@ def test_a_compacted_log_loses_what_lies_below_its_start() -> None:
     assert work.cleaner.delete_old_segments(work.logs, now_ms=NOW) == 1
     assert log.log.log_start_offset == second
     assert work.clean() == ONE
+
+
+@pytest.mark.parametrize("config", [COMPACT, CleanupConfig(retention_ms=-1)])
+def test_what_lay_below_the_start_when_the_log_was_opened_goes(config: CleanupConfig) -> None:
+    """KAFKA-7400: from a log that is only compacted, too."""
+    files = FaultyFiles()
+    hosted(files).log.close()
+    checkpoint = LogCheckpoint(recovery_point=20, log_start_offset=10, had_clean_shutdown=True)
+    log = hosted(files, count=0, checkpoint=checkpoint).log
+    bases = [segment.base_offset for segment in log.segments]
+    wanted = [base for base in bases if base > 10 or base == max(x for x in bases if x <= 10)]
+    count = delete_old_segments(log, config, high_watermark=20, now_ms=NOW)
+    assert count == len(bases) - len(wanted) > 0
+    assert [segment.base_offset for segment in log.segments] == wanted
+    assert log.log_start_offset == 10
 
 
 def test_a_truncated_log_is_dirty_from_there_on() -> None:
