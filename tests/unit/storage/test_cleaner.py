@@ -241,7 +241,7 @@ def test_a_full_map_ends_the_pass_within_a_batch() -> None:
     world.clean(slots=5)
     assert world.clean_to == 4
     assert world.offsets() == list(range(12))
-    seen = []
+    seen: list[int] = []
     while world.clean_to < 12:
         world.clean(slots=5, is_rolled=False)
         seen.append(world.clean_to)

@@ -1,4 +1,4 @@
-"""When a segment ends by its age: by timestamps, else by the wall clock, and earlier by a jitter."""
+"""When a segment ends by its age: by timestamps or the wall clock, and earlier by a jitter."""
 
 from __future__ import annotations
 
