@@ -192,7 +192,8 @@ def test_answers_and_files_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode
 def compare_files(theirs: Path, ours: Path, topic: str) -> None:
     """Compare what is left of a partition; the real server removes deleted segments later."""
     names = {path.name for path in ours.iterdir() if not path.name.endswith(".deleted")}
-    assert names <= {path.name for path in theirs.iterdir()}
+    theirs_names = {path.name for path in theirs.iterdir()}
+    assert names <= theirs_names, f"{topic}: {sorted(names)} {sorted(theirs_names)}"
     for name in sorted(names - {"partition.metadata"}):
         expected, got = (theirs / name).read_bytes(), (ours / name).read_bytes()
         if name.endswith(".snapshot"):

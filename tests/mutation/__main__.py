@@ -36,6 +36,7 @@ _NODE_RAFT = tuple(
     f"tests/unit/node_raft/test_{name}.py"
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
+_CLEANING = ("cleaner", "log_cleaner", "interrupted_swap")
 _WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("groups", ("tests/unit/groups",)),
@@ -45,6 +46,13 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft.translation", ("tests/unit/node_raft/test_admission.py", *_NODE_RAFT)),
     ("node.raft", _NODE_RAFT),
+    *(
+        (f"storage.{module}", tuple(f"tests/unit/storage/test_{name}.py" for name in _CLEANING))
+        for module in (
+            *("cleaner", "batch_filter", "cleaned_transactions", "cleanable_part"),
+            *("segment_groups", "interrupted_swap"),
+        )
+    ),
     ("storage", ("tests/unit/storage", *_NODE_RAFT)),
     (
         "node.controller",
@@ -72,7 +80,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("", ("tests/unit/controller", "tests/unit/metadata")),
 )
-"""Where to look for a test that catches a bug in a package, likely and fast ones first."""
+"""Where to look for a test that catches a bug in a package or module, fast ones first."""
 
 
 def main(arguments: Sequence[str]) -> int:

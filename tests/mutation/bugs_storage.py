@@ -407,7 +407,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="Segment.find",
-                old="header.base_offset != expected",
+                old="not is_next",
                 new="header.base_offset < 0",
             ),
         ),

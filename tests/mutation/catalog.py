@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutation import (
+    bugs_cleaner,
     bugs_controller,
     bugs_elections,
     bugs_groups,
@@ -25,4 +26,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_groups.MUTANTS,
     *bugs_reassignment.MUTANTS,
     *bugs_reassignment_proxy.MUTANTS,
+    *bugs_cleaner.MUTANTS,
 )

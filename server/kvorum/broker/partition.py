@@ -15,6 +15,7 @@ from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeade
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.transaction_index import AbortedTransaction
 from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
@@ -40,12 +41,16 @@ class PartitionContext(NamedTuple):
 
 
 class LogReadInfo(NamedTuple):
-    """The result of a read: the offsets were taken before the records were read."""
+    """The result of a read: the offsets were taken before the records were read.
+
+    `aborted` are the aborted transactions that a reader of committed records has to leave out.
+    """
 
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     records: bytes | memoryview
+    aborted: tuple[AbortedTransaction, ...] = ()
 
 
 class Partition:
@@ -156,7 +161,9 @@ class Partition:
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
         start = log.log_start_offset
         records = log.read(offset, max_bytes, end_offset=end_offset)
-        return LogReadInfo(high_watermark, last_stable, start, records)
+        is_committed = isolation is IsolationLevel.READ_COMMITTED
+        aborted = tuple(log.aborted_transactions(offset, records)) if is_committed else ()
+        return LogReadInfo(high_watermark, last_stable, start, records, aborted)
 
     def readable_end(self, isolation: IsolationLevel) -> int:
         """Return the offset up to which a consumer may read."""

@@ -13,6 +13,7 @@ from kvorum.metadata.effective_configs import (
     BrokerConfigLayers,
     effective_topic_config,
 )
+from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_validator import RecordRules, TimestampType
 from kvorum.storage.topic_log_config import TopicLogConfig
@@ -87,8 +88,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             segment_bytes=values.optional_integer("internal.segment.bytes")
             or values.integer("segment.bytes"),
             segment_ms=segment_ms,
-            retention_bytes=values.integer("retention.bytes"),
-            retention_ms=values.integer("retention.ms"),
+            may_have_gaps=True,
             delete_delay_ms=values.integer("file.delete.delay.ms"),
             index_interval_bytes=values.integer("index.interval.bytes"),
             index_size_bytes_max=values.integer("segment.index.bytes"),
@@ -101,7 +101,16 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             is_compacted=is_compacted,
         ),
         max_message_bytes=values.integer("max.message.bytes"),
-        may_delete_records=not policies or "delete" in policies,
+        cleanup=CleanupConfig(
+            is_compacted=is_compacted,
+            is_deleted="delete" in policies,
+            min_compaction_lag_ms=values.integer("min.compaction.lag.ms"),
+            max_compaction_lag_ms=values.integer("max.compaction.lag.ms"),
+            delete_retention_ms=values.integer("delete.retention.ms"),
+            retention_ms=values.integer("retention.ms"),
+            retention_bytes=values.integer("retention.bytes"),
+        ),
+        segment_jitter_ms=values.integer("segment.jitter.ms"),
     )
 
 

@@ -335,6 +335,16 @@ class MountedDisk:
         self.enter("make read-only", path)
         self.disk.directory_at(path.parent).names[path.name].is_read_only = True
 
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last changed; 0 where that was never set."""
+        self.enter("look", path)
+        return self.disk.directory_at(path.parent).names[path.name].modified_ms
+
+    def set_modified_ms(self, path: Path, time_ms: int) -> None:
+        """Let a file count as last changed at another time."""
+        self.enter("set time", path)
+        self.disk.directory_at(path.parent).names[path.name].modified_ms = time_ms
+
     def sync_directory(self, directory: Path) -> None:
         """Make the names in `directory` durable."""
         self.enter("sync directory", directory)

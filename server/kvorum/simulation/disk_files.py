@@ -26,11 +26,12 @@ class _Undo(NamedTuple):
 class DiskFile:
     """One file; a name may or may not point to it."""
 
-    __slots__ = ("_undo", "content", "generation", "is_doomed", "is_read_only")
+    __slots__ = ("_undo", "content", "generation", "is_doomed", "is_read_only", "modified_ms")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.is_read_only = False
+        self.modified_ms = 0
         # Counts every change of existing bytes: while it stays the same, a reader has to look at
         # the appended bytes only.
         self.generation = 0

@@ -16,6 +16,7 @@
     ├── InvalidSnapshotIdError       an end offset and epoch that the log never had
     ├── InvalidAppendError           a batch that does not continue the log; nothing was written
     ├── InvalidTruncationError       a truncation below what the log still holds
+    ├── CleaningAbortedError         the cleaning of a log was to end early; its files are sound
     ├── OffsetOutOfRangeError        a read below the start or above the end of the log
     └── MetaPropertiesError          meta.properties files that contradict each other or the config
 
@@ -106,6 +107,10 @@ class InvalidAppendError(StorageError):
 
 class InvalidTruncationError(StorageError):
     """A truncation would remove what must stay."""
+
+
+class CleaningAbortedError(StorageError):
+    """The cleaning of a log ends early, because something else is to happen to the log."""
 
 
 class OffsetOutOfRangeError(StorageError):

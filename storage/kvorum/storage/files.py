@@ -24,6 +24,7 @@ from typing import Protocol
 from kvorum.storage.errors import DiskError, DiskFullError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NS_PER_MS = 1_000_000
 _FULL_DISK_ADVICE = "Free some space on that volume and start the node again"
 
 
@@ -107,6 +108,14 @@ class FileSystem(Protocol):
 
     def make_read_only(self, path: Path) -> None:
         """Make the file read-only for its owner, without access for others."""
+        ...
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last changed, in milliseconds of the wall clock."""
+        ...
+
+    def set_modified_ms(self, path: Path, time_ms: int) -> None:
+        """Let a file count as last changed at another time."""
         ...
 
     def sync_directory(self, directory: Path) -> None:
@@ -253,6 +262,14 @@ class RealFileSystem:
     def make_read_only(self, path: Path) -> None:
         """Make the file read-only for its owner, without access for others."""
         path.chmod(0o400)
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last changed, in milliseconds of the wall clock."""
+        return path.stat().st_mtime_ns // _NS_PER_MS
+
+    def set_modified_ms(self, path: Path, time_ms: int) -> None:
+        """Let a file count as last changed at another time."""
+        os.utime(path, ns=(time_ms * _NS_PER_MS, time_ms * _NS_PER_MS))
 
     def sync_directory(self, directory: Path) -> None:
         """Return once the names in `directory` are durable."""

@@ -31,3 +31,6 @@ class LogConfig:
 
     index_size_bytes_max: int = 10 * 1024 * 1024
     """How big an index file may grow before a new segment begins."""
+
+    may_have_gaps: bool = False
+    """Whether offsets may be missing between batches, as compaction leaves a topic's log."""

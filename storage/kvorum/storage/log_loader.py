@@ -16,10 +16,12 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvorum.storage.batch_checks import continues
 from kvorum.storage.batch_header import BatchHeader
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
+from kvorum.storage.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import LOG_SUFFIX, parse_offset_name
 from kvorum.storage.partition_log import PartitionLog, PartitionLogParts, RecoveryPointKeeper
@@ -69,8 +71,9 @@ def load_partition_log(
     """Open the log in `directory`, made if need be; `now_ms` is the wall clock.
 
     Raises CorruptLogError, another CorruptFileError, or DiskError; then nothing was changed, except
-    by a DiskError.
+    by a DiskError, and that a replacement of segments that a crash interrupted was finished.
     """
+    removed = finish_interrupted_swap(directory, files)
     names = list_if_there(files, directory)
     loader = _Loader(directory, files, config, checkpoint)
     try:
@@ -87,7 +90,7 @@ def load_partition_log(
         loader.close()
         raise
     recovered = tuple(segment.path for segment in loader.recovered)
-    return LoadedLog(log, loader.torn_tail, recovered, tuple(find_leftovers(names)))
+    return LoadedLog(log, loader.torn_tail, recovered, (*removed, *find_leftovers(names)))
 
 
 class _Loader:
@@ -122,7 +125,7 @@ class _Loader:
         recovery_point = self._checkpoint.recovery_point
         first = self._first_to_recover(bases, found)
         for segment, end_offset in zip(found[:first], [*bases[1:], recovery_point], strict=False):
-            segment.adopt(end_offset)
+            segment.adopt(end_offset, is_last=segment is found[-1])
         self._segments, rest = found[:first], found[first:]
         if rest:
             # The epochs of the recovered part are taken from its batches.
@@ -147,8 +150,10 @@ class _Loader:
         for index, segment in enumerate(segments):
             is_cut = self.torn_tail is not None
             before = self._segments[-1] if self._segments else None
-            if before is not None and before.end_offset != segment.base_offset:
-                is_cut = True
+            if before is not None:
+                is_cut |= not continues(
+                    segment.base_offset, before.end_offset, may_have_gaps=self._config.may_have_gaps
+                )
             if is_cut:
                 self._behind_tail = segments[index:]
                 return
@@ -176,10 +181,13 @@ class _Loader:
 
     def _note(self, segment: Segment, position: int, header: BatchHeader) -> None:
         """Account for a sound batch; raise BadBatchError if it does not continue the log."""
-        if header.base_offset != segment.end_offset:
+        if not segment.continues(header):
             problem = (
                 f"a batch begins at offset {header.base_offset} instead of {segment.end_offset}"
             )
+            # Where gaps are allowed, it may be the offset of the batch before that is wrong.
+            if self._config.may_have_gaps and header.base_offset < self._checkpoint.recovery_point:
+                raise segment.damage(f"{problem}, though it was durable", position)
             raise BadBatchError(position, problem)
         latest = self._epochs.latest_epoch or 0
         if header.leader_epoch < latest:

@@ -133,6 +133,7 @@ class LogManager:
             files=self._files,
             config=self._config_of(topic_partition.topic),
             producer_expiration_ms=self._settings.producer_expiration_ms,
+            random=self._random,
             now_ms=now_ms,
         )
         log.update_high_watermark(directory.high_watermark_of(topic_partition))

@@ -16,6 +16,7 @@ from kvorum.storage.topic_partition import TopicPartition
 
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 _FIELDS: Final = 3
 
@@ -38,7 +39,7 @@ class OffsetCheckpointFile:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Store the offsets by partition durably."""
-        lines = [f"{topic} {partition} {at}" for (topic, partition), at in offsets.items()]
+        lines = [f"{topic} {partition} {at}" for (topic, partition), at in sorted(offsets.items())]
         replace_durably(self._files, self.path, encode_checkpoint(lines))
 
     def _entry(self, line: str) -> tuple[TopicPartition, int]:

@@ -18,7 +18,7 @@ operating system may have dropped the pages and would report success.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +133,11 @@ class PartitionLog:
         return self._segments.size_bytes
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is active."""
+        return self._segments.all
+
+    @property
     def latest_epoch(self) -> int | None:
         """The highest leader epoch among the records, or assigned; None while there is none."""
         return self._epochs.latest_epoch
@@ -142,7 +147,7 @@ class PartitionLog:
         """Every leader epoch and the offset of its first record, oldest first."""
         return self._epochs.entries
 
-    def append(self, batches: bytes | memoryview) -> AppendInfo:
+    def append(self, batches: bytes | memoryview, *, now_ms: int | None = None) -> AppendInfo:
         """Write one or more whole batches behind the last one.
 
         Base offsets, epochs and checksums must be in the batches already. Not durable before the
@@ -156,13 +161,15 @@ class PartitionLog:
         position = 0
         for group in [[header] for header in headers] if total_is_too_much else [headers]:
             size = sum(header.size for header in group)
-            self._append_group(data[position : position + size], group)
+            self._append_group(data[position : position + size], group, now_ms)
             position += size
         return AppendInfo(headers[0].base_offset, headers[-1].last_offset)
 
-    def _append_group(self, data: memoryview, headers: list[BatchHeader]) -> None:
+    def _append_group(
+        self, data: memoryview, headers: list[BatchHeader], now_ms: int | None
+    ) -> None:
         """Write batches that go into one segment."""
-        self._maybe_roll(len(data), headers)
+        self._maybe_roll(len(data), headers, now_ms)
         segment = self._segments.active
         try:
             segment.append(data, headers)
@@ -174,20 +181,21 @@ class PartitionLog:
                 self._assign_epoch(header.leader_epoch, header.base_offset)
         self._log_end_offset = segment.end_offset
 
-    def maybe_roll(self, batch: memoryview) -> None:
+    def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does."""
         self.demand_sound()
-        self._maybe_roll(len(batch), [read_header(batch)])
+        self._maybe_roll(len(batch), [read_header(batch)], now_ms)
 
-    def _maybe_roll(self, size: int, headers: list[BatchHeader]) -> None:
+    def _maybe_roll(self, size: int, headers: list[BatchHeader], now_ms: int | None) -> None:
         if self._segments.active.should_roll(
             incoming_bytes=size,
             max_timestamp=max(header.max_timestamp for header in headers),
             last_offset=headers[-1].last_offset,
             config=self.config,
+            now_ms=now_ms,
         ):
             with self._poison.on_failure():
-                self._segments.roll()
+                self._segments.roll(headers[0].base_offset, now_ms=now_ms)
 
     def _assign_epoch(self, epoch: int, start_offset: int) -> None:
         if self._epochs.assign(epoch, start_offset):
@@ -201,7 +209,10 @@ class PartitionLog:
     def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
         try:
             return headers_that_continue(
-                data, end_offset=self._log_end_offset, epoch=self._epochs.latest_epoch or 0
+                data,
+                end_offset=self._log_end_offset,
+                epoch=self._epochs.latest_epoch or 0,
+                may_have_gaps=self.config.may_have_gaps,
             )
         except ValueError as error:
             raise InvalidAppendError(str(error), file=self.directory) from error
@@ -224,14 +235,14 @@ class PartitionLog:
         )
         if offset >= limit:
             return memoryview(b"")
-        segment = self._segments.holding(offset)
+        segment = self._segments.first_with(offset)
         data = segment.read(offset, max_bytes=max_bytes, end_offset=limit)
         self._demand_as_written(segment, data, offset)
         if not data:
             # Either the batch ends beyond the limit, or its header claims that it does.
             whole = segment.read(offset, max_bytes=1, end_offset=self._log_end_offset)
             self._demand_as_written(segment, whole, offset)
-            if not whole:
+            if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
                 raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
         return data
 
@@ -242,6 +253,7 @@ class PartitionLog:
                 first_offset=first_offset,
                 log_start_offset=self._log_start_offset,
                 epochs=self._epochs,
+                may_have_gaps=self.config.may_have_gaps,
             )
         except ValueError as error:
             raise segment.damage(str(error), 0) from error
@@ -303,9 +315,7 @@ class PartitionLog:
                 file=self.directory,
             )
         with self.changing_files():
-            found = self._segments.holding(offset).find(offset)
-            new_end = offset if found is None else found[1].base_offset
-            self._lower_recovery_point(new_end)
+            self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
             self._forget_epochs_from(self._log_end_offset)
@@ -337,6 +347,23 @@ class PartitionLog:
             if self._epochs.truncate_from_start(offset):
                 self._epoch_file.write(self._epochs.entries)
         return segment_count
+
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter."""
+        self._segments.time_rolls(draw_jitter_ms, now_ms=now_ms)
+
+    def roll(self, *, now_ms: int | None = None) -> None:
+        """Begin a new segment at the end of the log, unless the active one is empty."""
+        self.demand_sound()
+        if self._segments.active.size > 0:
+            with self.changing_files():
+                self._segments.roll(now_ms=now_ms)
+
+    def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment in the place of segments that follow each other."""
+        self.demand_sound()
+        with self.changing_files():
+            self._segments.replace(new, old, now_ms=now_ms)
 
     def is_batch_boundary(self, offset: int) -> bool:
         """Return whether a batch begins at `offset`, or the log ends there."""

@@ -109,20 +109,36 @@ class ProducerSnapshots(Protocol):
 
 
 class ProducerSnapshotFiles:
-    """The producer-state files of one log; `content` returns that of a file as of now."""
+    """The producer-state files of one log; `content` returns that of a file as of now.
 
-    def __init__(self, directory: Path, files: FileSystem, content: Callable[[], bytes]) -> None:
+    The log of a topic gets no first file while it has no records: `log_start_offset` returns where
+    it starts. The metadata log gets one.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        files: FileSystem,
+        content: Callable[[], bytes],
+        log_start_offset: Callable[[], int] | None = None,
+    ) -> None:
         self._directory = directory
         self._files = files
         self._content = content
+        self._log_start_offset = log_start_offset
 
     def write(self, end_offset: int) -> None:
         """Write the state of a log that ends at `end_offset`, unless the file exists."""
         path = self._path(end_offset)
         with disk_errors(path, "looking"):
             is_there = self._files.exists(path)
-        if not is_there:
+        if not is_there and not self._is_without_records(end_offset):
             replace_durably(self._files, path, self._content())
+
+    def _is_without_records(self, end_offset: int) -> bool:
+        if self._log_start_offset is None or self._log_start_offset() < end_offset:
+            return False
+        return not self._offsets()
 
     def remove(self, offset: int) -> None:
         """Remove the state of a segment that is being removed."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from kvorum.storage.batch_checks import continues
 from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, read_header
 from kvorum.storage.errors import CorruptLogError, DiskError
 from kvorum.storage.files import FileSystem, disk_error, disk_errors
@@ -16,6 +17,7 @@ from kvorum.storage.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_name,
 )
 from kvorum.storage.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
@@ -23,9 +25,11 @@ from kvorum.storage.offset_index import OffsetIndex
 from kvorum.storage.segment_scan import BadBatchError, scan_batches
 from kvorum.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from kvorum.storage.time_index import NO_TIMESTAMP, TimeIndex
+from kvorum.storage.transaction_index import TransactionIndex
 
 # Offsets in the index files are relative to the segment's base, as int32.
-_RELATIVE_OFFSET_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX = 2**31 - 1
+SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _LOOKUP_READ_BYTES = 16 * 1024
 _DAMAGE_ADVICE = (
     "Stop the node, keep a copy of the directory, and let it fetch the log anew from the quorum"
@@ -51,6 +55,7 @@ class Segment:
         files: FileSystem,
         config: LogConfig,
         create: bool = False,
+        suffix: str = "",
     ) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset
@@ -58,35 +63,50 @@ class Segment:
         self._files = files
         self._directory = directory
         self._index_interval_bytes = config.index_interval_bytes
+        self._may_have_gaps = config.may_have_gaps
         self._bytes_since_index_entry = 0
+        self.begun_ms: int | None = None
+        """When this process began or opened the segment, if rolling by the wall clock is wanted."""
+        self.roll_jitter_ms = 0
+        """By how much earlier than segment.ms says the segment ends."""
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
         self._has_indexes = True
-        self.path = directory / offset_name(base_offset, LOG_SUFFIX)
+        self._may_end_before = False
+        self._suffix = suffix
+        self.path = self._path(LOG_SUFFIX)
         size_max = config.index_size_bytes_max
         self.offset_index = OffsetIndex(base_offset, size_bytes_max=size_max)
         self.time_index = TimeIndex(base_offset, size_bytes_max=size_max)
         with disk_errors(self.path, "opening"):
             self.file = files.open(self.path, create=create)
         self._offset_file = IndexFile(
-            directory / offset_name(base_offset, OFFSET_INDEX_SUFFIX),
+            self._path(OFFSET_INDEX_SUFFIX),
             self.offset_index,
             entry_size=OFFSET_ENTRY_SIZE,
             files=files,
         )
         self._time_file = IndexFile(
-            directory / offset_name(base_offset, TIME_INDEX_SUFFIX),
+            self._path(TIME_INDEX_SUFFIX),
             self.time_index,
             entry_size=TIME_ENTRY_SIZE,
             files=files,
         )
+        self.transaction_index = TransactionIndex(
+            self._path(TRANSACTION_INDEX_SUFFIX), base_offset, files=files
+        )
 
-    def adopt(self, end_offset: int) -> None:
+    def _path(self, suffix: str) -> Path:
+        return self._directory / (offset_name(self.base_offset, suffix) + self._suffix)
+
+    def adopt(self, end_offset: int, *, is_last: bool = False) -> None:
         """Adopt a sound file that ends at `end_offset`; it is not read before its first use.
 
-        The first use checks the batches behind the last index entry against that end.
+        The first use checks the batches behind the last index entry against that end. In a log with
+        gaps they may end before it, except in the last segment, and `end_offset` is then corrected.
         """
+        self._may_end_before = self._may_have_gaps and not is_last
         with disk_errors(self.path, "opening"):
             self.size = self.file.size()
         self.end_offset = end_offset
@@ -115,13 +135,18 @@ class Segment:
             self.end_offset = header.base_offset
             if header.last_offset != last_offset:
                 return False
-        return self._note_from(position, size) and self.end_offset == end_offset
+        return self._note_from(position, size) and self._ends_at(end_offset)
+
+    def _ends_at(self, end_offset: int) -> bool:
+        if self._may_end_before:
+            return self.end_offset <= end_offset
+        return self.end_offset == end_offset
 
     def _note_from(self, position: int, size: int) -> bool:
         """Account for batches from `position` on; return whether they are whole and in order."""
         try:
             for place, header in scan_batches(self.file, position=position, end=size, verify=False):
-                if header.base_offset != self.end_offset:
+                if not self.continues(header):
                     return False
                 self.note_batch(place, header)
         except BadBatchError:
@@ -136,7 +161,7 @@ class Segment:
         self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._bytes_since_index_entry = 0
         is_in_order = self._note_from(0, size)
-        if not is_in_order or self.end_offset != end_offset:
+        if not is_in_order or not self._ends_at(end_offset):
             problem = f"the batches end at offset {self.end_offset}, not at {end_offset}"
             position = self.size
             self.size, self.end_offset = size, end_offset
@@ -145,19 +170,33 @@ class Segment:
         self._time_file.store_all()
 
     def should_roll(
-        self, *, incoming_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig
+        self,
+        *,
+        incoming_bytes: int,
+        max_timestamp: int,
+        last_offset: int,
+        config: LogConfig,
+        now_ms: int | None = None,
     ) -> bool:
-        """Return whether a new segment must begin before the given batches are appended."""
+        """Return whether a new segment must begin before the given batches are appended.
+
+        A segment's age is that of its first batch, by the timestamps of the batches; without such a
+        timestamp it is the time since the segment was begun.
+        """
         if self.size == 0:
             return False
         self._demand_indexes()
-        age_ms = 0 if self._first_timestamp < 0 else max_timestamp - self._first_timestamp
+        age_ms = 0
+        if self._first_timestamp >= 0:
+            age_ms = max_timestamp - self._first_timestamp
+        elif now_ms is not None and self.begun_ms is not None:
+            age_ms = now_ms - self.begun_ms
         return (
             self.size > config.segment_bytes - incoming_bytes
-            or age_ms > config.segment_ms
+            or age_ms > config.segment_ms - self.roll_jitter_ms
             or self.offset_index.is_full
             or self.time_index.is_full
-            or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
+            or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
         )
 
     def append(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
@@ -192,13 +231,17 @@ class Segment:
             ) from second_error
         raise disk_error(error, path=self.path, doing="appending") from error
 
+    def continues(self, header: BatchHeader) -> bool:
+        """Return whether a batch may follow the last one of the segment."""
+        return continues(header.base_offset, self.end_offset, may_have_gaps=self._may_have_gaps)
+
     def note_batch(self, position: int, header: BatchHeader) -> None:
         """Account for a batch in the file at `position`.
 
         The indexes get an entry for the batch if more bytes than the interval lie behind the last
         one: Kafka's rule when appending and when recovering.
         """
-        if self._first_timestamp == NO_TIMESTAMP:
+        if position == 0:
             self._first_timestamp = header.max_timestamp
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
@@ -243,28 +286,46 @@ class Segment:
         self._demand_indexes()
         return self.time_index.offset_before(timestamp)
 
+    def reaches(self, offset: int) -> bool:
+        """Return whether a batch of the segment ends at `offset` or behind it."""
+        self._demand_indexes()
+        return self.size > 0 and offset < self.end_offset
+
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Return position and header of the batch that holds `offset`, or None above the end.
 
         Every batch on the way must begin where the one before it ended: the checksum does not cover
-        a batch's base offset.
+        a batch's base offset. In a log with gaps the batch may begin above `offset`.
         """
-        if offset >= self.end_offset:
+        if offset >= self.end_offset or not self.reaches(offset):
             return None
-        self._demand_indexes()
         position, indexed = self.offset_index.entry_before(offset)
         expected = self.base_offset
         for place, header in self._headers_from(position):
             if indexed is not None:
                 reach = header.last_offset - header.base_offset
-                expected, indexed = indexed - reach, None
-            if header.base_offset != expected:
+                expected, is_next = indexed - reach, header.base_offset == indexed - reach
+                indexed = None
+            else:
+                is_next = continues(header.base_offset, expected, may_have_gaps=self._may_have_gaps)
+            if not is_next:
                 problem = f"a batch of offset {header.base_offset} lies where {expected} belongs"
                 raise self.damage(problem, place)
             if header.last_offset >= offset:
                 return place, header
             position, expected = place + header.size, header.next_offset
         raise self.damage(f"no batch holds offset {offset}, which the log has", position)
+
+    def end_before(self, offset: int) -> int:
+        """Return where the batches end that lie wholly below `offset`."""
+        self._demand_indexes()
+        position, _ = self.offset_index.entry_before(offset - 1)
+        end_offset = self.base_offset
+        for _, header in self._headers_from(position):
+            if header.last_offset >= offset:
+                break
+            end_offset = header.next_offset
+        return end_offset
 
     def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Yield position and header of each batch from `position` on."""
@@ -317,10 +378,12 @@ class Segment:
             found = self.find(offset)
             if found is None:
                 return
-            position, header = found
+            position, _ = found
+            end_offset = self.end_before(offset)
             self.offset_index.truncate_to(offset)
             self.time_index.truncate_to(offset)
-            self.end_offset = header.base_offset
+            self.transaction_index.truncate_to(offset)
+            self.end_offset = end_offset
             self.size = position
             self.file.truncate(position)
             self.file.sync()
@@ -362,25 +425,80 @@ class Segment:
         if self._has_indexes:
             self._offset_file.sync()
             self._time_file.sync()
+        self.transaction_index.sync()
 
     def close(self) -> None:
         """Close the files."""
-        for handle in (self.file, self._offset_file, self._time_file):
+        for handle in (self.file, self._offset_file, self._time_file, self.transaction_index):
             with suppress(OSError):
                 handle.close()
 
     def mark_deleted(self) -> list[Path]:
         """Rename the files to ``*.deleted`` and return the new names; the segment is closed."""
         self.close()
-        marked: list[Path] = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            path = self._directory / offset_name(self.base_offset, suffix)
-            target = path.with_name(path.name + DELETED_SUFFIX)
+        return self._rename_files(self._suffix + DELETED_SUFFIX)
+
+    def change_suffix(self, suffix: str) -> None:
+        """Rename the files to those of a segment that ends in `suffix`, the .log file first."""
+        self._rename_files(suffix)
+        self._suffix = suffix
+        self.path = self._path(LOG_SUFFIX)
+        self._offset_file.path = self._path(OFFSET_INDEX_SUFFIX)
+        self._time_file.path = self._path(TIME_INDEX_SUFFIX)
+        self.transaction_index.path = self._path(TRANSACTION_INDEX_SUFFIX)
+
+    def _rename_files(self, suffix: str) -> list[Path]:
+        """Let the files end in another suffix; return the new paths of those that there are."""
+        renamed: list[Path] = []
+        for kind in SEGMENT_SUFFIXES:
+            path = self._path(kind)
+            target = self._directory / (offset_name(self.base_offset, kind) + suffix)
             with disk_errors(path, "renaming"):
                 if self._files.exists(path):
                     self._files.rename(path, target)
-                    marked.append(target)
-        return marked
+                    renamed.append(target)
+        return renamed
+
+    def remove_files(self) -> None:
+        """Remove the files; the segment is closed."""
+        for kind in SEGMENT_SUFFIXES:
+            with disk_errors(self._path(kind), "removing"):
+                self._files.remove(self._path(kind))
+
+    def position_before(self, offset: int) -> int:
+        """Return the start of a batch, from which batches lead to the one that holds `offset`."""
+        self._demand_indexes()
+        return self.offset_index.position_before(offset)
+
+    @property
+    def index_sizes(self) -> tuple[int, int]:
+        """The bytes of the offset index and of the time index."""
+        self._demand_indexes()
+        return len(self.offset_index) * OFFSET_ENTRY_SIZE, len(self.time_index) * TIME_ENTRY_SIZE
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, NO_TIMESTAMP without one."""
+        self._demand_indexes()
+        return self._first_timestamp
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of a record; without any, when the file was last changed."""
+        timestamp = self.max_timestamp
+        return self.modified_ms if timestamp < 0 else timestamp
+
+    @property
+    def modified_ms(self) -> int:
+        """When the .log file was last changed, in milliseconds of the wall clock."""
+        with disk_errors(self.path, "looking"):
+            return self._files.modified_ms(self.path)
+
+    def set_modified_ms(self, time_ms: int) -> None:
+        """Let the files count as last changed at another time."""
+        for kind in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            with disk_errors(self._path(kind), "setting the time of change"):
+                self._files.set_modified_ms(self._path(kind), time_ms)
 
     def damage(self, problem: str, position: int) -> CorruptLogError:
         """Return the error for damage at a byte of the .log file."""

@@ -7,21 +7,26 @@ open file is not disturbed, and an operator has time to undo a mistake.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_name,
     parse_offset_name,
 )
 from kvorum.storage.producer_snapshot import ProducerSnapshots
-from kvorum.storage.segment import Segment
+from kvorum.storage.segment import SEGMENT_SUFFIXES, Segment
+
+_INDEX_SUFFIXES = frozenset({OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX})
 
 
 class SegmentList:
@@ -41,6 +46,7 @@ class SegmentList:
         self._files = files
         self._config = config
         self._producer_snapshots = producer_snapshots
+        self._draw_jitter_ms = no_jitter
         self._deletions: list[tuple[int, Path]] = []
 
     @property
@@ -67,8 +73,33 @@ class SegmentList:
         bases = [segment.base_offset for segment in self._segments]
         return self._segments[max(bisect_right(bases, offset) - 1, 0)]
 
-    def roll(self) -> Segment:
-        """Make the active segment durable and begin a new one behind it.
+    def first_with(self, offset: int) -> Segment:
+        """Return the segment of the first batch that ends at `offset` or behind it.
+
+        Without one, the last segment. Only in a log with gaps that can be another segment than the
+        one that holds `offset`.
+        """
+        bases = [segment.base_offset for segment in self._segments]
+        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+            if segment.reaches(offset):
+                return segment
+        return self.active
+
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter.
+
+        The jitter, drawn for each segment, keeps many logs from beginning a segment at once.
+        """
+        self._draw_jitter_ms = draw_jitter_ms
+        for segment in self._segments:
+            self._time_roll(segment, now_ms)
+
+    def _time_roll(self, segment: Segment, now_ms: int | None) -> None:
+        segment.begun_ms = now_ms
+        segment.roll_jitter_ms = self._draw_jitter_ms()
+
+    def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
+        """Make the active segment durable and begin a new one behind it, or at `base_offset`.
 
         The old one is synced before the new one exists: recovery relies on the fact that only the
         last segment can be torn.
@@ -76,11 +107,16 @@ class SegmentList:
         old = self.active
         old.seal()
         old.sync_with_indexes()
-        self._producer_snapshots.write(old.end_offset)
-        return self._begin((*self._segments, self._create(old.end_offset)))
+        new_base = old.end_offset if base_offset is None else base_offset
+        self._producer_snapshots.write(new_base)
+        return self._begin((*self._segments, self._create(new_base, now_ms)))
 
-    def _create(self, base_offset: int) -> Segment:
-        return create_segment(self._directory, base_offset, files=self._files, config=self._config)
+    def _create(self, base_offset: int, now_ms: int | None) -> Segment:
+        segment = create_segment(
+            self._directory, base_offset, files=self._files, config=self._config
+        )
+        self._time_roll(segment, now_ms)
+        return segment
 
     def _begin(self, segments: tuple[Segment, ...]) -> Segment:
         with disk_errors(self._directory, "syncing"):
@@ -101,7 +137,7 @@ class SegmentList:
         old = self._segments
         for segment in reversed(old):
             self._delete(segment, now_ms)
-        self._begin((self._create(base_offset),))
+        self._begin((self._create(base_offset, now_ms),))
 
     def delete_before(self, start_offset: int, *, now_ms: int) -> int:
         """Remove segments that lie wholly below `start_offset`; return how many."""
@@ -112,6 +148,22 @@ class SegmentList:
             self._delete(oldest, now_ms)
             count += 1
         return count
+
+    def replace(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment, which is durable, in the place of segments that follow each other.
+
+        A crash leaves either the old segments, or files from which `finish_replacement` puts the
+        new one in place: it is complete once none of its files is called ``*.cleaned``.
+        """
+        new.change_suffix(SWAP_SUFFIX)
+        for segment in old:
+            self.delete_later(segment.mark_deleted(), now_ms=now_ms)
+            if segment.base_offset != new.base_offset:
+                self._producer_snapshots.remove(segment.base_offset)
+        new.change_suffix("")
+        first = self._segments.index(old[0])
+        rest = self._segments[first + len(old) :]
+        self._begin((*self._segments[:first], new, *rest))
 
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""
@@ -141,6 +193,20 @@ class SegmentList:
             segment.close()
 
 
+def no_jitter() -> int:
+    """Return the jitter of a log whose segments end exactly when segment.ms says: 0."""
+    return 0
+
+
+def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:
+    """Return the segments from the one that holds `first` up to those that begin below `end`."""
+    if first >= end:
+        return []
+    above = [number for number, one in enumerate(segments) if one.base_offset <= first]
+    start = above[-1] if above else 0
+    return [segment for segment in segments[start:] if segment.base_offset < end]
+
+
 def create_segment(
     directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
 ) -> Segment:
@@ -149,6 +215,19 @@ def create_segment(
     # Index files of that name may remain from an earlier segment.
     segment.store_indexes()
     return segment
+
+
+def create_cleaned_segment(
+    directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+) -> Segment:
+    """Begin an empty segment of ``*.cleaned`` files; those of an earlier attempt are removed."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = directory / (offset_name(base_offset, suffix) + CLEANED_SUFFIX)
+        with disk_errors(path, "removing"):
+            files.remove(path)
+    return Segment(
+        directory, base_offset, files=files, config=config, create=True, suffix=CLEANED_SUFFIX
+    )
 
 
 def find_leftovers(names: Sequence[str]) -> list[str]:
@@ -160,6 +239,6 @@ def find_leftovers(names: Sequence[str]) -> list[str]:
 
 def _is_orphaned_index(name: str, every_name: Sequence[str]) -> bool:
     found = parse_offset_name(name)
-    if found is None or found[1] not in {OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX}:
+    if found is None or found[1] not in _INDEX_SUFFIXES:
         return False
     return offset_name(found[0], LOG_SUFFIX) not in every_name

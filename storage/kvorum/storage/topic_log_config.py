@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_validator import RecordRules
 
@@ -19,5 +20,11 @@ class TopicLogConfig:
     segments: LogConfig
     rules: RecordRules
     max_message_bytes: int
-    may_delete_records: bool
-    """Whether cleanup.policy contains ``delete``, or nothing."""
+    cleanup: CleanupConfig
+    segment_jitter_ms: int = 0
+    """segment.jitter.ms: how much earlier than after segment.ms a segment may be closed."""
+
+    @property
+    def may_delete_records(self) -> bool:
+        """Whether DeleteRecords is allowed: not where the topic is only compacted."""
+        return self.cleanup.is_deleted or not self.cleanup.is_compacted

@@ -8,6 +8,7 @@ One thread owns the log; `flush` alone may run in another one (see `PartitionLog
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -20,9 +21,15 @@ from kvorum.storage.log_validator import (
     validate_batch,
 )
 from kvorum.storage.partition_log import PartitionLog
-from kvorum.storage.producer_state import BatchMetadata, ProducerState
+from kvorum.storage.producer_state import (
+    BatchMetadata,
+    CompletedTransaction,
+    ProducerState,
+)
+from kvorum.storage.segment_retention import delete_old_segments
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import Record, RecordBatch, read_batches
 from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
@@ -160,13 +167,13 @@ class UnifiedLog:
         written = batch_at(memoryview(validated.data), 0)
         assert written is not None
         # As in Kafka, a batch that its producer may not write begins a new segment all the same.
-        self._log.maybe_roll(written.data)
+        self._log.maybe_roll(written.data, now_ms=now_ms)
         duplicate = self._duplicate_of(written, origin)
         if duplicate is not None:
             # As in Kafka, whatever the topic's kind of time is.
             time_ms = duplicate.timestamp
             return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
-        self._write(written, origin)
+        self._write(written, origin, now_ms)
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
         return LogAppendInfo(
             written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
@@ -201,16 +208,38 @@ class UnifiedLog:
             return None
         return self.producers.entry(batch.producer_id).duplicate_of(batch)
 
-    def _write(self, batch: RecordBatch, origin: AppendOrigin) -> None:
+    def _write(self, batch: RecordBatch, origin: AppendOrigin, now_ms: int) -> None:
         if batch.producer_id == NO_PRODUCER:
-            self._log.append(batch.data)
+            self._log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
         change = self.producers.check(batch, origin)
-        self._log.append(batch.data)
+        self._log.append(batch.data, now_ms=now_ms)
         self.producers.update(batch, change)
         if change.ended is not None:
-            self.producers.complete(change.ended)
+            self._complete(change.ended)
+
+    def _complete(self, ended: CompletedTransaction) -> None:
+        """Note the end of a transaction; readers have to know of one that was aborted."""
+        if ended.is_aborted:
+            self._log.segments[-1].transaction_index.append(
+                AbortedTransaction(
+                    producer_id=ended.producer_id,
+                    first_offset=ended.first_offset,
+                    last_offset=ended.last_offset,
+                    last_stable_offset=self.producers.last_stable_offset(ended),
+                )
+            )
+        self.producers.complete(ended)
+
+    def aborted_transactions(self, offset: int, records: memoryview) -> list[AbortedTransaction]:
+        """Return the aborted transactions that a reader of `records` from `offset` on must know."""
+        end_offset = max((batch.next_offset for batch in read_batches(records)), default=offset)
+        segments = self._log.segments
+        bases = [segment.base_offset for segment in segments]
+        first = max(bisect_right(bases, offset) - 1, 0)
+        indexes = (segment.transaction_index for segment in segments[first:])
+        return find_aborted(indexes, offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
         """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""
@@ -274,13 +303,21 @@ class UnifiedLog:
         if offset > self.log_start_offset:
             self._log.increment_log_start_offset(offset, now_ms=now_ms)
 
+    def delete_old_segments(self, *, now_ms: int) -> int:
+        """Remove the segments that need not be kept, and files whose delay is over.
+
+        Returns the number of segments removed.
+        """
+        count = delete_old_segments(
+            self._log, self.config.cleanup, high_watermark=self._high_watermark, now_ms=now_ms
+        )
+        self._log.remove_marked(now_ms=now_ms)
+        self.update_high_watermark(self._high_watermark)
+        return count
+
     def flush(self) -> int:
         """Make everything appended so far durable; see `PartitionLog.flush`."""
         return self._log.flush()
-
-    def remove_marked(self, *, now_ms: int) -> None:
-        """Remove the files of deleted segments whose delay is over."""
-        self._log.remove_marked(now_ms=now_ms)
 
     def close(self) -> None:
         """Make everything durable, and close the files."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log_loader import LogCheckpoint, load_partition_log
@@ -37,16 +38,20 @@ def load_unified_log(
     files: FileSystem,
     config: TopicLogConfig,
     producer_expiration_ms: int,
+    random: Random,
     now_ms: int,
 ) -> UnifiedLog:
-    """Open a log, made if need be; `now_ms` is the wall clock.
+    """Open a log, made if need be; `now_ms` is the wall clock, `random` spreads its rolls.
 
     Raises CorruptFileError for damage, and for a directory of another topic; DiskError.
     """
     directory = place.directory
     producers = ProducerState(producer_expiration_ms)
     snapshots = ProducerSnapshotFiles(
-        directory, files, lambda: encode_producer_snapshot(producers.entries)
+        directory,
+        files,
+        lambda: encode_producer_snapshot(producers.entries),
+        lambda: log.log_start_offset,
     )
     has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
     loaded = load_partition_log(
@@ -57,6 +62,10 @@ def load_unified_log(
         recovery_point_keeper=place.recovery_point_keeper,
         producer_snapshots=snapshots,
         now_ms=now_ms,
+    )
+    jitter_ms = min(config.segment_jitter_ms, config.segments.segment_ms)
+    loaded.log.time_rolls(
+        lambda: random.randrange(jitter_ms) if jitter_ms > 0 else 0, now_ms=now_ms
     )
     log = UnifiedLog(place.topic_partition, loaded.log, producers, config)
     try:

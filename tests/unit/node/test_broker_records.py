@@ -83,7 +83,7 @@ def create_topic(cluster: Cluster, name: str, replicas: list[int]) -> None:
 @pytest.fixture
 def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -> str:
     """A topic whose only replica is on the broker that the client is connected to."""
-    name = request.node.name[:60]
+    name = str(request.node.name)[:60]
     create_topic(cluster, name, [brokers(cluster)[0][0]])
     wait_for(lambda: fetch(broker, name, 0).error_code == 0 or None, lambda: "it is hosted")
     return name

@@ -24,6 +24,7 @@ class MemoryFile:
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.synced = bytes(content)
+        self.modified_ms = 0
 
     def after_power_cut(self, random: Random) -> MemoryFile:
         """Return what may be left: the synced bytes and some first part of what came after."""
@@ -208,6 +209,12 @@ class FaultyFiles:
 
     def make_read_only(self, path: Path) -> None:
         self.read_only.add(path)
+
+    def modified_ms(self, path: Path) -> int:
+        return self.names[path].modified_ms
+
+    def set_modified_ms(self, path: Path, time_ms: int) -> None:
+        self.names[path].modified_ms = time_ms
 
     def sync_directory(self, directory: Path) -> None:
         self.count("sync_directory", directory)

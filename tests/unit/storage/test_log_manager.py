@@ -10,12 +10,15 @@ from tests.unit.storage.topic_logs import (
     NOW_MS,
     PARTITION,
     TOPIC_ID,
+    abort_marker,
     append,
     managed,
     sent,
+    transactional,
     values_in,
 )
 
+from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.clean_shutdown import take_clean_shutdown
 from kvorum.storage.errors import CorruptFileError, OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
@@ -204,3 +207,27 @@ def test_a_batch_is_refused_by_its_size_and_checksum() -> None:
         append(log, batch._replace(crc=batch.crc ^ 1))
     assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
     assert log.log_end_offset == 0
+
+
+def test_readers_of_committed_records_learn_of_aborted_transactions() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    log = created(manager)
+    for number in range(4):
+        append(log, transactional(b"%d" % number, sequence=number))
+    append(log, sent(b"plain"))
+    log.update_high_watermark(log.log_end_offset)
+    assert (log.high_watermark, log.last_stable_offset) == (5, 0)
+    log.append_as_leader(
+        abort_marker(), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    log.update_high_watermark(log.log_end_offset)
+    assert log.last_stable_offset == 6
+    manager.shutdown(broker_epoch=3)
+    again = started(files).get_log(PARTITION)
+    assert again is not None
+    assert again.last_stable_offset == 6
+    records = again.read(2, 1 << 20, end_offset=6)
+    (aborted,) = again.aborted_transactions(2, records)
+    assert aborted == (PRODUCER, 0, 5, 6)
+    assert again.aborted_transactions(6, memoryview(b"")) == []

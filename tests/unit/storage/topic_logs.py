@@ -6,6 +6,7 @@ from random import Random
 
 from tests.unit.storage.faulty_files import FaultyFiles
 
+from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager, LogManagerSettings
@@ -13,16 +14,28 @@ from kvorum.storage.log_validator import RecordRules
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
-from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.records import (
+    BatchOptions,
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    RecordData,
+    build_batch,
+    encode_control_record,
+    read_batches,
+)
 
 NOW_MS = 1_000_000
 PARTITION = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
 CONFIG = TopicLogConfig(
-    segments=LogConfig(segment_bytes=600, index_interval_bytes=100, delete_delay_ms=0),
+    segments=LogConfig(
+        segment_bytes=600, index_interval_bytes=100, delete_delay_ms=0, may_have_gaps=True
+    ),
     rules=RecordRules(timestamp_before_max_ms=2**62, timestamp_after_max_ms=2**62),
     max_message_bytes=500,
-    may_delete_records=True,
+    cleanup=CleanupConfig(),
 )
 
 
@@ -60,3 +73,26 @@ def values_in(log: UnifiedLog) -> list[bytes | None]:
             found += [record.value for record in batch.records()]
             offset = batch.next_offset
     return found
+
+
+def transactional(value: bytes, *, sequence: int) -> RecordBatch:
+    """Return a batch of one record in a transaction of producer 7."""
+    options = BatchOptions(
+        base_offset=0,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+    (batch,) = read_batches(build_batch([RecordData(value, None, 5, ())], options))
+    return batch
+
+
+def abort_marker() -> RecordBatch:
+    """Return the marker that aborts the transaction of producer 7."""
+    marker = ControlRecord(ControlRecordType.ABORT, EndTxnMarker(coordinator_epoch=5))
+    options = BatchOptions(
+        base_offset=0, producer_id=7, producer_epoch=0, is_transactional=True, is_control=True
+    )
+    (batch,) = read_batches(build_batch([encode_control_record(marker, 6)], options))
+    return batch

@@ -91,6 +91,7 @@ _BROKER = {
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
     "log.flush.offset.checkpoint.interval.ms": "Time between two writes of recovery points.",
+    "log.retention.check.interval.ms": "Time between two looks for old segments to delete.",
     "log.segment.delete.delay.ms": "How long the files of a deleted partition are kept.",
     "producer.id.expiration.ms": "How long an idle producer with an id is remembered.",
     "replica.high.watermark.checkpoint.interval.ms": "Time between two writes of high watermarks.",

@@ -53,6 +53,7 @@ class ReplicaManagerSettings:
     logs: LogManagerSettings
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
+    retention_check_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,7 @@ class ReplicaManager:
             asyncio.create_task(
                 self._repeat(self._tidy, self._settings.recovery_point_checkpoint_ms)
             ),
+            asyncio.create_task(self._delete_old_segments()),
         ]
 
     async def shutdown(self, *, broker_epoch: int) -> None:
@@ -252,6 +254,17 @@ class ReplicaManager:
     async def _on_disk(self, work: Callable[[], Result]) -> Result:
         """Run what may block in the thread for it, behind what was begun before."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
+
+    async def _delete_old_segments(self) -> None:
+        """Apply retention again and again; a log is changed only in the event loop, its owner."""
+        while True:
+            await asyncio.sleep(self._settings.retention_check_ms / _MS_PER_S)
+            for partition in tuple(self._partitions.values()):
+                try:
+                    partition.log.delete_old_segments(now_ms=self._clock.wall_ms())
+                except StorageError as error:
+                    _log.error(LogEvent("Old segments were not deleted", error=str(error)))
+                await asyncio.sleep(0)
 
     def _tidy(self) -> None:
         logs = self._logs

@@ -68,6 +68,7 @@ _NODE_KEYS = frozenset(
         "log.dir",
         "log.dirs",
         "log.flush.offset.checkpoint.interval.ms",
+        "log.retention.check.interval.ms",
         "log.segment.delete.delay.ms",
         "max.connection.creation.rate",
         "max.connections",

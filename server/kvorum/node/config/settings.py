@@ -76,6 +76,7 @@ class LogSettings:
 
     high_watermark_checkpoint_ms: int
     recovery_point_checkpoint_ms: int
+    retention_check_ms: int
     delete_delay_ms: int
     producer_id_expiration_ms: int
     fetch_bytes_max: int
@@ -185,6 +186,7 @@ def log_settings(values: BrokerValues) -> LogSettings:
             "replica.high.watermark.checkpoint.interval.ms"
         ),
         recovery_point_checkpoint_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
+        retention_check_ms=values.integer("log.retention.check.interval.ms"),
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),

@@ -32,6 +32,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
+    FetchResponseAbortedTransaction,
     FetchResponseFetchableTopicResponse,
     FetchResponsePartitionData,
 )
@@ -156,8 +157,12 @@ def _read_partition(
         high_watermark=read.high_watermark,
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
-        # No transaction can have been aborted: none is coordinated here.
-        aborted_transactions=[] if is_committed else None,
+        aborted_transactions=[
+            FetchResponseAbortedTransaction(one.producer_id, one.first_offset)
+            for one in read.aborted
+        ]
+        if is_committed
+        else None,
         records=read.records,
     )
 

@@ -229,12 +229,18 @@ def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tu
     raise CorruptBatchError(_WHAT, f"a number longer than {bytes_max} bytes", offset=pos)
 
 
-def write_records(records: Sequence[RecordData], base_timestamp: int) -> bytes:
-    """Return the bytes of `records`, numbered from 0, their times as differences to the base."""
+def write_records(
+    records: Sequence[RecordData], base_timestamp: int, *, numbers: Sequence[int] | None = None
+) -> bytes:
+    """Return the bytes of `records`, their times as differences to the base.
+
+    They are numbered from 0, or have the given `numbers`, one for each.
+    """
     written: list[bytes] = []
     write = written.append
     ready, ready_count = _READY, len(_READY)
-    for index, (value, key, timestamp, headers) in enumerate(records):
+    numbered = enumerate(records) if numbers is None else zip(numbers, records, strict=True)
+    for index, (value, key, timestamp, headers) in numbered:
         delta = timestamp - base_timestamp
         head = (ready[delta] if 0 <= delta < ready_count else _signed(delta)) + (
             ready[index] if index < ready_count else _signed(index)

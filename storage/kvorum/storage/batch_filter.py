@@ -1,0 +1,129 @@
+"""What compaction keeps of one batch (Kafka's LogCleaner.cleanInto and MemoryRecords.filterTo).
+
+**Records.** Kept is what lies behind the mapped part of the log, and else the latest record of each
+key. A tombstone (null value) gives its batch a *delete horizon*, the time from which later passes
+drop it (KIP-534). Records without a key, and those of aborted transactions, are dropped.
+
+**Markers.** The marker of a transaction of which no batch is left gets a horizon, too, and goes in
+a pass after it.
+
+**Empty batches.** A batch of which nothing is left stays as a header where it says something that
+is said nowhere else: the last sequence, or epoch, of an active producer, or, at the end of the
+cleaned part, where the log's offsets had come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kvorum.storage.cleaned_transactions import CleanedTransactions
+from kvorum.storage.offset_map import OffsetMap
+from kvorum.storage.producer_state import ProducerEntry
+from kvorum.wire.records import Record, RecordBatch
+from kvorum.wire.records.batch import NO_PRODUCER
+from kvorum.wire.records.compacted_batch import with_records, without_records
+
+DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Most that a batch of the log may unpack to: it was accepted once, so this is far above usual."""
+
+
+class LastRecord(NamedTuple):
+    """The offset of a producer's last data, None where only a marker is known, and its epoch."""
+
+    last_data_offset: int | None
+    producer_epoch: int
+
+
+def last_records(producers: Mapping[int, ProducerEntry]) -> dict[int, LastRecord]:
+    """Return for each active producer the place of its last record."""
+    return {
+        producer_id: LastRecord(
+            entry.batches[-1].last_offset if entry.batches else None, entry.epoch
+        )
+        for producer_id, entry in producers.items()
+    }
+
+
+class _Decision(NamedTuple):
+    """What is known of a batch before its records are read."""
+
+    has_no_use: bool
+    """All its records may go."""
+
+    is_marker_without_data: bool
+    """It is a marker, and nothing is left of its transaction."""
+
+    is_kept_when_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFilter:
+    """The rules of one pass over a log; batches are shown to it in the order of their offsets."""
+
+    offset_map: OffsetMap
+    transactions: CleanedTransactions
+    last_records: Mapping[int, LastRecord]
+    end_offset: int
+    """Where the cleanable part of the log ends: the first offset that is not cleaned."""
+
+    now_ms: int
+    delete_retention_ms: int
+
+    def filtered(self, batch: RecordBatch) -> bytes | memoryview | None:
+        """Return the bytes that stay of a batch, its own where all of it stays; None for nothing.
+
+        Raises `CorruptBatchError` where its records cannot be read.
+        """
+        decision = self._decide(batch)
+        if decision.has_no_use and not decision.is_kept_when_empty:
+            return None
+        records = [] if decision.has_no_use else list(batch.records(DECOMPRESSED_BYTES_MAX))
+        kept = self._kept(batch, records)
+        if not kept:
+            return without_records(batch) if decision.is_kept_when_empty else None
+        horizon = batch.delete_horizon_ms
+        has_tombstones = any(record.value is None for record in kept)
+        if horizon is None and (has_tombstones or decision.is_marker_without_data):
+            horizon = self.now_ms + self.delete_retention_ms
+        elif len(kept) == len(records):
+            return batch.data
+        return with_records(batch, kept, delete_horizon_ms=horizon)
+
+    def _decide(self, batch: RecordBatch) -> _Decision:
+        is_kept_when_empty = self._is_last_of_its_producer(batch) or (
+            batch.next_offset == self.end_offset
+        )
+        if not batch.is_control:
+            is_aborted = self.transactions.is_aborted(batch)
+            return _Decision(is_aborted, False, is_kept_when_empty)
+        may_go = self.transactions.may_discard_marker(batch)
+        horizon = batch.delete_horizon_ms
+        is_past = may_go and horizon is not None and horizon <= self.now_ms
+        return _Decision(is_past, may_go, is_kept_when_empty)
+
+    def _is_last_of_its_producer(self, batch: RecordBatch) -> bool:
+        last = self.last_records.get(batch.producer_id)
+        if batch.producer_id == NO_PRODUCER or last is None:
+            return False
+        if last.last_data_offset is not None:
+            return batch.last_offset == last.last_data_offset
+        return batch.is_control and batch.producer_epoch == last.producer_epoch
+
+    def _kept(self, batch: RecordBatch, records: Sequence[Record]) -> Sequence[Record]:
+        if batch.is_control:
+            return records
+        horizon = batch.delete_horizon_ms
+        tombstones_stay = horizon is None or self.now_ms < horizon
+        latest_mapped, offset_of = self.offset_map.latest_offset, self.offset_map.get
+        return [
+            record
+            for record in records
+            if record.offset > latest_mapped
+            or (
+                record.key is not None
+                and (record.value is not None or tombstones_stay)
+                and record.offset >= offset_of(record.key)
+            )
+        ]

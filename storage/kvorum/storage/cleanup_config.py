@@ -1,0 +1,37 @@
+"""What of a topic's configuration says how its logs are cleaned, with Kafka's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupConfig:
+    """The settings of one topic for compaction and for the deletion of old segments."""
+
+    is_compacted: bool = False
+    """cleanup.policy contains compact."""
+
+    is_deleted: bool = True
+    """cleanup.policy contains delete."""
+
+    min_cleanable_dirty_ratio: float = 0.5
+    """Compact once a greater part than this of the log is dirty, from 0 to 1."""
+
+    min_compaction_lag_ms: int = 0
+    """How long a record stays as it is at least."""
+
+    max_compaction_lag_ms: int = _INT64_MAX
+    """How long a record stays as it is at most."""
+
+    delete_retention_ms: int = _DAY_MS
+    """How long tombstones stay after the pass of the cleaner that met them."""
+
+    retention_ms: int = 7 * _DAY_MS
+    """The age from which segments go; negative is no limit."""
+
+    retention_bytes: int = -1
+    """The size that a log is not cut below; negative is no limit."""

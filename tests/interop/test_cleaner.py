@@ -1,0 +1,84 @@
+"""Compaction: Kafka's own Cleaner and ours make the same files of the same log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+from tests.interop.cleaned_logs import OurLog, Script, asked, comparable, latest
+from tests.interop.kafka.java import Java
+
+from kvorum.wire.records import Compression, read_batches
+
+pytestmark = pytest.mark.interop
+LOGS: Final = 120
+PECULIARITIES: Final = (
+    "aborted transaction",
+    "empty batch",
+    "gap",
+    "gap within",
+    "horizon",
+    "marker with horizon",
+    "several segments",
+)
+
+
+def peculiarities(dump: str) -> Iterator[str]:
+    """Yield what there is in a cleaned log, to show that the test has met it."""
+    end_offset = 0
+    for number, file in enumerate(dump.split(" ")):
+        name, _, data = file.partition("=")
+        if name.endswith(".txnindex") and data:
+            yield "aborted transaction"
+        if not name.endswith(".log"):
+            continue
+        if number > 8:
+            yield "several segments"
+        for batch in read_batches(bytes.fromhex(data)):
+            if batch.record_count == 0:
+                yield "empty batch"
+            elif batch.record_count <= batch.last_offset_delta:
+                yield "gap within"
+            if batch.base_offset > end_offset:
+                yield "gap"
+            if batch.delete_horizon_ms is not None:
+                yield "marker with horizon" if batch.is_control else "horizon"
+            end_offset = batch.next_offset
+
+
+@pytest.mark.parametrize(
+    "compressions", [(Compression.NONE,), tuple(Compression)], ids=["plain", "packed"]
+)
+def test_a_cleaned_log_is_the_one_that_kafka_leaves(
+    java: Java, tmp_path: Path, compressions: tuple[Compression, ...]
+) -> None:
+    random = Random(534)
+    is_packed = len(compressions) > 1
+    lines = [
+        line
+        for _ in range(LOGS // 3 if is_packed else LOGS)
+        for line in Script(random, compressions=compressions).steps()
+    ]
+    answers = asked(java, tmp_path, lines)
+    ours = OurLog(tmp_path)
+    seen: Counter[str] = Counter()
+    for line, theirs in zip(lines, answers, strict=True):
+        before = latest(ours.answer("dump")) if line.startswith("clean") else {}
+        found = ours.answer(line)
+        if line == "dump":
+            assert comparable(found, is_packed=is_packed) == comparable(theirs, is_packed=is_packed)
+        elif line == "choose" and is_packed:
+            assert found.split(" ")[:3] == theirs.split(" ")[:3], line
+        else:
+            assert found == theirs, line
+        if theirs.startswith("cleaned"):
+            ours.note_checkpoint(theirs)
+            dump = ours.answer("dump")
+            assert latest(dump) == before, line
+            seen.update(peculiarities(dump))
+    wanted = PECULIARITIES[: -1 if is_packed else None]
+    assert min(seen[one] for one in wanted) > LOGS // 6, seen
