@@ -62,6 +62,18 @@ class KvorumNode:
             self.stop()
             raise
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def wait(self) -> int:
+        """Wait for the end of a process that was killed and return its exit code."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        return process.wait(STOP_TIMEOUT_S)
+
     def stop(self) -> int:
         """Stop the node as an operator would and return its exit code."""
         assert self._process is not None
