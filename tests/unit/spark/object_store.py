@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
+from urllib.request import Request, urlopen
 
 from moto.server import ThreadedMotoServer
 
@@ -27,4 +28,6 @@ def object_store() -> Generator[Options]:
             },
         }  # fmt: skip
     finally:
+        # What a server keeps outlives it: the next one of this process would have it.
+        urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
         server.stop()
