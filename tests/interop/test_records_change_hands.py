@@ -16,7 +16,7 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.unit.node.raw_client import RawClient
-from tests.unit.node.test_broker_records import batch, fetch, produce, values
+from tests.unit.node.record_requests import batch, fetch, produce, values
 
 pytestmark = pytest.mark.interop
 TOPIC: Final = "handed-over"

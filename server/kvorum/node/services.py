@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.clock import Clock
@@ -45,6 +46,11 @@ class BrokerServices:
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
+
+    @property
+    def hosting(self) -> Hosting:
+        """The partitions of this broker, by the topics of the image that is published."""
+        return Hosting(self.loader.published.topics, self.replicas, self.config.node_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

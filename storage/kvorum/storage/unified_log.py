@@ -27,11 +27,12 @@ from kvorum.storage.producer_state import (
     ProducerState,
 )
 from kvorum.storage.segment_retention import delete_old_segments
+from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.records import Record, RecordBatch, read_batches
+from kvorum.wire.records import RecordBatch, read_batches
 from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
@@ -48,14 +49,6 @@ class LogAppendInfo(NamedTuple):
     first_offset: int
     last_offset: int
     log_append_time_ms: int
-
-
-class TimestampAndOffset(NamedTuple):
-    """The place of a record: its timestamp in milliseconds, its offset, its leader epoch."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class UnifiedLog:
@@ -251,18 +244,10 @@ class UnifiedLog:
         if begin is None:
             return None
         for batch in self._batches(begin, end_offset):
-            if batch.max_timestamp < timestamp:
-                continue
-            record = self._first_in(batch, timestamp)
-            if record is not None:
-                epoch = batch.partition_leader_epoch
-                return TimestampAndOffset(record.timestamp, record.offset, epoch)
+            found = first_record_since(batch, timestamp, start_offset=self.log_start_offset)
+            if found is not None:
+                return found
         return None
-
-    def _first_in(self, batch: RecordBatch, timestamp: int) -> Record | None:
-        start = self.log_start_offset
-        records = (one for one in batch.records() if one.timestamp >= timestamp)
-        return next((one for one in records if one.offset >= start), None)
 
     def record_of_max_timestamp(self) -> TimestampAndOffset | None:
         """Return the first record with the highest timestamp; None in an empty log."""

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 import pytest
 from tests.interop.controller_quorum import wait_for
 from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import (
+    FETCH_VERSION,
+    batch,
+    fetch,
+    fetch_request,
+    produce,
+    values,
+)
 
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
@@ -19,25 +28,16 @@ from kvorum.wire.messages.create_topics import (
 )
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
     FetchResponsePartitionData,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-    ProduceResponsePartitionProduceResponse,
-)
-from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
-
-PRODUCE_VERSION = 9
-FETCH_VERSION = 12
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,15 @@ def brokers(cluster: Cluster) -> list[tuple[int, str]]:
     return [(found[address], address) for address in addresses]
 
 
+def set_config(cluster: Cluster, kind: ResourceType, name: str, key: str, value: str) -> None:
+    change = IncrementalAlterConfigsRequestAlterableConfig(key, 0, value)
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(kind, name, [change])
+    with RawClient(cluster.controller_servers) as controller:
+        request = IncrementalAlterConfigsRequest([resource])
+        (changed,) = controller.ask(request, IncrementalAlterConfigsResponse, 1).responses
+    assert changed.error_code == ErrorCode.NONE
+
+
 def create_topic(cluster: Cluster, name: str, replicas: list[int]) -> None:
     topic = CreateTopicsRequestCreatableTopic(
         name=name,
@@ -83,53 +92,10 @@ def create_topic(cluster: Cluster, name: str, replicas: list[int]) -> None:
 @pytest.fixture
 def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -> str:
     """A topic whose only replica is on the broker that the client is connected to."""
-    name = str(request.node.name)[:60]
+    name = str(request.node.name)[:60].replace("[", "-").replace("]", "")
     create_topic(cluster, name, [brokers(cluster)[0][0]])
     wait_for(lambda: fetch(broker, name, 0).error_code == 0 or None, lambda: "it is hosted")
     return name
-
-
-def batch(value: bytes, *, is_transactional: bool = False) -> bytes:
-    options = BatchOptions(
-        base_offset=0,
-        producer_id=9 if is_transactional else -1,
-        producer_epoch=0 if is_transactional else -1,
-        base_sequence=0 if is_transactional else -1,
-        is_transactional=is_transactional,
-    )
-    return bytes(build_batch([RecordData(value, None, 1, ())], options))
-
-
-def produce(
-    client: RawClient, topic: str, records: bytes | None, *, acks: int = -1
-) -> ProduceResponsePartitionProduceResponse:
-    data = ProduceRequestPartitionProduceData(0, records)
-    sent = ProduceRequestTopicProduceData(topic, partition_data=[data])
-    body = ProduceRequest(None, acks, 5000, [sent])
-    (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
-    return answered.partition_responses[0]
-
-
-def fetch_request(topic: str, offset: int, *, min_bytes: int, max_wait_ms: int) -> FetchRequest:
-    wish = FetchRequestFetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=1 << 20,
-        topics=[FetchRequestFetchTopic(topic, partitions=[wish])],
-    )
-
-
-def fetch(
-    client: RawClient, topic: str, offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0
-) -> FetchResponsePartitionData:
-    request = fetch_request(topic, offset, min_bytes=min_bytes, max_wait_ms=max_wait_ms)
-    (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
-    return answered.partitions[0]
-
-
-def values(data: FetchResponsePartitionData) -> list[bytes | None]:
-    return [record.value for one in read_batches(data.records or b"") for record in one.records()]
 
 
 def test_a_fetch_waits_until_there_are_enough_bytes(
@@ -207,6 +173,23 @@ def test_a_partition_with_two_replicas_is_refused_with_the_reason(
         lambda: "the broker knows the topic",
     )
     assert "several" in (produce(broker, "two", batch(b"v")).error_message or "")
+
+
+@pytest.mark.parametrize("kind", [ResourceType.TOPIC, ResourceType.BROKER])
+def test_a_log_follows_its_configuration(
+    cluster: Cluster, broker: RawClient, topic: str, kind: ResourceType
+) -> None:
+    key = "max.message.bytes" if kind is ResourceType.TOPIC else "message.max.bytes"
+    name = topic if kind is ResourceType.TOPIC else ""
+    assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
+    set_config(cluster, kind, name, key, "300")
+
+    def is_refused() -> bool | None:
+        return produce(broker, topic, batch(bytes(500))).error_code == 10 or None
+
+    wait_for(is_refused, lambda: "the batch is too large")
+    set_config(cluster, kind, name, key, "1000000")
+    wait_for(lambda: is_refused() is None or None, lambda: "the batch is not too large")
 
 
 def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:

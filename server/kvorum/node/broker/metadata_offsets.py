@@ -6,7 +6,7 @@ from typing import Final
 
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.storage.errors import OffsetOutOfRangeError
-from kvorum.storage.unified_log import TimestampAndOffset
+from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.wire.records import read_batches
 
 LATEST: Final = -1
@@ -52,10 +52,6 @@ async def _first_as_late_as(topic: MetadataTopic, timestamp: int) -> TimestampAn
             return NOT_FOUND
         for batch in read_batches(data):
             offset = batch.next_offset
-            if batch.max_timestamp < timestamp:
-                continue
-            for record in batch.records():
-                if record.timestamp >= timestamp and record.offset >= topic.log_start_offset:
-                    return TimestampAndOffset(
-                        record.timestamp, record.offset, batch.partition_leader_epoch
-                    )
+            found = first_record_since(batch, timestamp, start_offset=topic.log_start_offset)
+            if found is not None:
+                return found

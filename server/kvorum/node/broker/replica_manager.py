@@ -26,7 +26,8 @@ from kvorum.broker.local_replica_changes import (
 )
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.topic_log_configs import TopicValues, min_insync_replicas, topic_log_config
-from kvorum.metadata.effective_configs import broker_layers
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.effective_configs import BrokerConfigLayers, broker_layers
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.clock import Clock
@@ -165,10 +166,12 @@ class ReplicaManager:
         return topic_log_config(self._values(topic, self._loader.published))
 
     def _values(self, topic: str, image: MetadataImage) -> TopicValues:
-        layers = broker_layers(
+        return TopicValues(topic, image.configs, self._layers(image))
+
+    def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
+        return broker_layers(
             image.configs, node_id=self._settings.broker_id, static=self._settings.texts
         )
-        return TopicValues(topic, image.configs, layers)
 
     def _on_image(self, image: MetadataImage) -> None:
         seen = self._seen
@@ -194,8 +197,20 @@ class ReplicaManager:
             await self._delete(info)
         await self._take_roles(changes)
         if image.configs is not before.configs:
-            for partition in self._partitions.values():
-                config = topic_log_config(self._values(partition.topic_partition.topic, image))
+            self._update_configs(before, image)
+
+    def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
+        """Give logs the settings that have changed; each topic is looked at once."""
+        are_all_concerned = self._layers(before) != self._layers(image)
+        configs: dict[str, TopicLogConfig | None] = {}
+        for partition in self._partitions.values():
+            topic = partition.topic_partition.topic
+            if topic not in configs:
+                of_topic = (one.configs.of(ResourceType.TOPIC, topic) for one in (before, image))
+                is_same = not are_all_concerned and next(of_topic) == next(of_topic)
+                configs[topic] = None if is_same else topic_log_config(self._values(topic, image))
+            config = configs[topic]
+            if config is not None:
                 partition.log.update_config(config)
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:

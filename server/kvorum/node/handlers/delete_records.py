@@ -39,7 +39,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Delete what is asked for; a partition with one replica needs nobody else for it."""
     body = request.body
     assert isinstance(body, DeleteRecordsRequest)
-    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    hosting = broker.hosting
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponseDeleteRecordsTopicResult(

@@ -33,7 +33,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Describe the producers of each partition."""
     body = request.body
     assert isinstance(body, DescribeProducersRequest)
-    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    hosting = broker.hosting
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponseTopicResponse(

@@ -73,7 +73,7 @@ async def _records(
     """Return what was read, topic by topic, and behind it what is refused."""
     body = request.body
     assert isinstance(body, FetchRequest)
-    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    hosting = broker.hosting
     admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponseFetchableTopicResponse] = []
     for topic in topics:

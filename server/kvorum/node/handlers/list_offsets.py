@@ -15,7 +15,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.metadata_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -29,7 +28,7 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
-from kvorum.storage.unified_log import TimestampAndOffset
+from kvorum.storage.timestamp_and_offset import TimestampAndOffset
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_offsets import (
@@ -181,7 +180,7 @@ def _partition(
             raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION)
         if topic is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+        hosting = broker.hosting
         partition = hosting.partition(topic, asked.partition_index)
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()

@@ -31,7 +31,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Answer partition by partition; a follower needs no permission on the topic."""
     body = request.body
     assert isinstance(body, OffsetForLeaderEpochRequest)
-    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    hosting = broker.hosting
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(

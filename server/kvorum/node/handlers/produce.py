@@ -97,7 +97,7 @@ def _topic(
 ) -> ProduceResponseTopicProduceResponse:
     # As in Kafka, what is sent last for a partition counts.
     batches = {data.index: data for data in topic.partition_data}
-    hosting = Hosting(broker.loader.published.topics, broker.replicas, broker.config.node_id)
+    hosting = broker.hosting
     response = ProduceResponseTopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
     try:
         found = hosting.topic(

@@ -1,0 +1,31 @@
+"""The place of a record by its time (Kafka's FileRecords.TimestampAndOffset)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvorum.wire.records import RecordBatch
+
+
+class TimestampAndOffset(NamedTuple):
+    """The place of a record: its timestamp in milliseconds, its offset, its leader epoch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def first_record_since(
+    batch: RecordBatch, timestamp: int, *, start_offset: int
+) -> TimestampAndOffset | None:
+    """Return the first record of a batch with `timestamp` or a later one, from `start_offset` on.
+
+    None without such a record. Records are read only where the header allows for one.
+    """
+    if batch.max_timestamp < timestamp:
+        return None
+    for record in batch.records():
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            epoch = batch.partition_leader_epoch
+            return TimestampAndOffset(record.timestamp, record.offset, epoch)
+    return None
