@@ -69,6 +69,7 @@ class BrokerServer:
                 high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
                 recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
                 retention_check_ms=config.logs.retention_check_ms,
+                cleaner=config.logs.cleaner,
             ),
             ReplicaEnvironment(
                 loader=shared.loader,

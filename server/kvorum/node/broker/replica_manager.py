@@ -30,7 +30,9 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import BrokerConfigLayers, broker_layers
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.clock import Clock
+from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.storage.errors import StorageError
@@ -55,6 +57,7 @@ class ReplicaManagerSettings:
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
     retention_check_ms: int = 300_000
+    cleaner: CleanerSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,7 @@ class ReplicaManager:
         self._seen = MetadataImage()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._cleaner: CleanerThread | None = None
 
     @property
     def log_directories(self) -> tuple[LogDirectory, ...]:
@@ -133,6 +137,10 @@ class ReplicaManager:
             ),
             asyncio.create_task(self._delete_old_segments()),
         ]
+        if self._settings.cleaner is not None:
+            self._cleaner = CleanerThread(
+                self._settings.cleaner, directories, self._files, self._clock
+            )
 
     async def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
@@ -155,6 +163,9 @@ class ReplicaManager:
         self._disk.shutdown(wait=False)
 
     async def _end_tasks(self) -> None:
+        cleaner, self._cleaner = self._cleaner, None
+        if cleaner is not None:
+            await cleaner.shutdown()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -260,6 +271,8 @@ class ReplicaManager:
         assert logs is not None
         if logs.get_log(info.topic_partition) is None:
             return
+        if self._cleaner is not None:
+            await self._cleaner.abort_cleaning(info.topic_partition)
         now_ms = self._clock.wall_ms()
         try:
             await self._on_disk(lambda: logs.async_delete(info.topic_partition, now_ms=now_ms))

@@ -70,6 +70,15 @@ class BrokerSettings:
     cordoned_log_directories: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings:
+    """How long the cleaner rests when there is nothing to do, and the memory for keys."""
+
+    backoff_ms: int
+    dedupe_buffer_bytes: int
+    load_factor: float
+
+
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """The logs of topics: checkpoints, deletion, producers, and the size of fetches."""
@@ -80,6 +89,8 @@ class LogSettings:
     delete_delay_ms: int
     producer_id_expiration_ms: int
     fetch_bytes_max: int
+    cleaner: CleanerSettings | None
+    """None where compaction is switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +201,15 @@ def log_settings(values: BrokerValues) -> LogSettings:
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
+        cleaner=_cleaner_settings(values) if values.boolean("log.cleaner.enable") else None,
+    )
+
+
+def _cleaner_settings(values: BrokerValues) -> CleanerSettings:
+    return CleanerSettings(
+        backoff_ms=values.integer("log.cleaner.backoff.ms"),
+        dedupe_buffer_bytes=values.integer("log.cleaner.dedupe.buffer.size"),
+        load_factor=values.number("log.cleaner.io.buffer.load.factor"),
     )
 
 
