@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
@@ -96,6 +97,7 @@ class BrokerServer:
             metadata_topic=_metadata_topic(shared),
             replicas=self._replicas,
             producer_ids=self._producer_ids,
+            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),

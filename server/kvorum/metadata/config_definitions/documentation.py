@@ -114,6 +114,9 @@ _BROKER = {
     "max.connections": "Connections this node accepts at a time.",
     "max.connections.per.ip": "Connections accepted from one address at a time.",
     "max.request.partition.size.limit": "Most partitions in one page of a response.",
+    "max.incremental.fetch.session.cache.slots": (
+        "How many fetch sessions the broker keeps; other clients list all partitions each time."
+    ),
     "metadata.log.dir": "Directory of the metadata log; the first data directory if not set.",
     "metadata.log.max.record.bytes.between.snapshots": (
         "New records after which a snapshot is taken."

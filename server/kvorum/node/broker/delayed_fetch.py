@@ -14,6 +14,7 @@ from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.uuid_text import ZERO_UUID
 
 
 class PartitionFetch(NamedTuple):
@@ -23,6 +24,8 @@ class PartitionFetch(NamedTuple):
     offset: int
     max_bytes: int
     current_leader_epoch: int
+    topic_id: bytes = ZERO_UUID
+    """The id of the topic, where the request or its session has one."""
 
 
 class FetchParams(NamedTuple):
@@ -84,6 +87,9 @@ def _read_all(fetches: Sequence[PartitionFetch], params: FetchParams) -> list[Fe
 def _read(
     fetch: PartitionFetch, max_bytes: int, isolation: IsolationLevel, *, may_exceed: bool
 ) -> FetchResult:
+    if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
+        # Another topic has the name by now.
+        return FetchResult(None, ErrorCode.INCONSISTENT_TOPIC_ID)
     try:
         read = fetch.partition.fetch_records(
             fetch.offset,

@@ -78,6 +78,7 @@ _NODE_KEYS = frozenset(
         "max.connections",
         "max.connections.per.ip",
         "max.request.partition.size.limit",
+        "max.incremental.fetch.session.cache.slots",
         "metadata.log.dir",
         "metadata.log.max.record.bytes.between.snapshots",
         "metadata.log.max.snapshot.interval.ms",

@@ -81,7 +81,7 @@ class CleanerSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """The logs of topics: checkpoints, deletion, producers, and the size of fetches."""
+    """The logs of topics: checkpoints, deletion, producers, the size of fetches, their sessions."""
 
     high_watermark_checkpoint_ms: int
     recovery_point_checkpoint_ms: int
@@ -89,6 +89,7 @@ class LogSettings:
     delete_delay_ms: int
     producer_id_expiration_ms: int
     fetch_bytes_max: int
+    fetch_session_slots: int
     cleaner: CleanerSettings | None
     """None where compaction is switched off."""
 
@@ -201,6 +202,7 @@ def log_settings(values: BrokerValues) -> LogSettings:
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
+        fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots"),
         cleaner=_cleaner_settings(values) if values.boolean("log.cleaner.enable") else None,
     )
 

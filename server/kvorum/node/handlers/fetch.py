@@ -1,7 +1,4 @@
-"""Fetch (1) on a broker: partitions that it leads, and the metadata topic, where that may be read.
-
-There are no fetch sessions: every response has session id 0, upon which clients send full requests.
-"""
+"""Fetch (1) on a broker: partitions that it leads, and the metadata topic where it may be read."""
 
 from __future__ import annotations
 
@@ -31,7 +28,6 @@ from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
-    FetchResponse,
     FetchResponseAbortedTransaction,
     FetchResponseFetchableTopicResponse,
     FetchResponsePartitionData,
@@ -49,18 +45,26 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Read what is asked for; wait for records where nothing is refused."""
     body = request.body
     assert isinstance(body, FetchRequest)
-    if body.session_epoch > 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    by_id = broker.loader.published.topics.by_id
+
+    def name_of(topic_id: bytes) -> str | None:
+        topic = by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    context = broker.fetch_sessions.new_context(
+        body, version=request.version, names=name_of, now_ms=broker.clock.monotonic_ms()
+    )
+    topics = context.topics
     served = broker.metadata_topic
-    asked = [topic for topic in body.topics if served is not None and _is_metadata(topic)]
-    others = [topic for topic in body.topics if topic not in asked]
+    asked = [topic for topic in topics if served is not None and _is_metadata(topic)]
+    others = [topic for topic in topics if topic not in asked]
     responses: list[FetchResponseFetchableTopicResponse] = []
     if served is not None and asked:
         # A client that asks for other partitions too gets what there is at once.
         responses.append(await _metadata(asked, request, served, may_wait=not others))
     if others:
         responses += await _records(others, request, broker, may_wait=not asked)
-    return FetchResponse(responses=responses)
+    return context.response(responses, now_ms=broker.clock.monotonic_ms())
 
 
 async def _records(
@@ -99,7 +103,12 @@ async def _records(
         for topic, fetches in admitted
         if fetches
     ]
-    return read + refused
+    # As in Kafka, ids that no topic has are refused before anything else is looked at.
+    return read + sorted(refused, key=_is_of_known_topic)
+
+
+def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
+    return refused.partitions[0].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _sorted_out(
@@ -124,7 +133,11 @@ def _sorted_out(
             continue
         fetches.append(
             PartitionFetch(
-                partition, wish.fetch_offset, wish.partition_max_bytes, wish.current_leader_epoch
+                partition,
+                wish.fetch_offset,
+                wish.partition_max_bytes,
+                wish.current_leader_epoch,
+                topic.topic_id,
             )
         )
     return fetches, refusals
