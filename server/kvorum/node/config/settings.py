@@ -83,6 +83,20 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """``replica.*``: how followers fetch, and when they no longer count as in sync."""
+
+    fetcher_count: int
+    fetch_wait_ms_max: int
+    fetch_bytes_min: int
+    fetch_bytes_max: int
+    fetch_response_bytes_max: int
+    fetch_backoff_ms: int
+    socket_timeout_ms: int
+    lag_ms_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSettings:
     """The defaults of topics, and which operations on them are allowed."""
 
@@ -190,6 +204,20 @@ def log_settings(values: BrokerValues) -> LogSettings:
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
+    )
+
+
+def replication_settings(values: BrokerValues) -> ReplicationSettings:
+    """Read the keys about followers."""
+    return ReplicationSettings(
+        fetcher_count=values.integer("num.replica.fetchers"),
+        fetch_wait_ms_max=values.integer("replica.fetch.wait.max.ms"),
+        fetch_bytes_min=values.integer("replica.fetch.min.bytes"),
+        fetch_bytes_max=values.integer("replica.fetch.max.bytes"),
+        fetch_response_bytes_max=values.integer("replica.fetch.response.max.bytes"),
+        fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
+        socket_timeout_ms=values.integer("replica.socket.timeout.ms"),
+        lag_ms_max=values.integer("replica.lag.time.max.ms"),
     )
 
 
