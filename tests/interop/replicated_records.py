@@ -57,7 +57,9 @@ class Writer:
 
     def _send(self) -> None:
         settings = {"bootstrap.servers": self.servers, "log_level": 0, "linger.ms": 2}
-        producer = Producer({**settings, "enable.idempotence": True, "acks": "all"})
+        # A broker that is stopped does not close its connections.
+        settings |= {"socket.timeout.ms": 5000, "enable.idempotence": True, "acks": "all"}
+        producer = Producer(settings)
         while not self._ends.is_set():
             number = self.sent
             self.sent += 1

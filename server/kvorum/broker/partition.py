@@ -226,8 +226,8 @@ class Partition:
     ) -> LogReadInfo:
         """Read up to the end of the log for a follower, as `fetch_records` does.
 
-        `now_ms` is None where the same fetch is read again: what it tells of the follower is known
-        then. Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
+        `now_ms` is None where the same fetch is read again: the follower's progress is known then.
+        Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
         """
         self.check_current_leader_epoch(fetch.leader_epoch)
         leader = self.demand_leader()

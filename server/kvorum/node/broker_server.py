@@ -63,19 +63,7 @@ class BrokerServer:
             cordoned_directories=self._cordoned_directories(),
         )
         self._replicas = ReplicaManager(
-            ReplicaManagerSettings(
-                broker_id=config.node_id,
-                texts=config.texts,
-                logs=LogManagerSettings(
-                    producer_expiration_ms=config.logs.producer_id_expiration_ms,
-                    delete_delay_ms=config.logs.delete_delay_ms,
-                ),
-                fetchers=_fetcher_settings(config),
-                lag_max_ms=config.replication.lag_ms_max,
-                high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
-                recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
-                retention_check_ms=config.logs.retention_check_ms,
-            ),
+            _replica_manager_settings(config),
             ReplicaEnvironment(
                 loader=shared.loader,
                 files=shared.files,
@@ -214,6 +202,22 @@ class BrokerServer:
             if first <= last:
                 ranges[key] = (first, last)
         return ranges
+
+
+def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
+    return ReplicaManagerSettings(
+        broker_id=config.node_id,
+        texts=config.texts,
+        logs=LogManagerSettings(
+            producer_expiration_ms=config.logs.producer_id_expiration_ms,
+            delete_delay_ms=config.logs.delete_delay_ms,
+        ),
+        fetchers=_fetcher_settings(config),
+        lag_max_ms=config.replication.lag_ms_max,
+        high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
+        recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
+        retention_check_ms=config.logs.retention_check_ms,
+    )
 
 
 def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:

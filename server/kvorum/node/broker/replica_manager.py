@@ -196,14 +196,14 @@ class ReplicaManager:
         self._disk.shutdown(wait=False)
 
     async def _end_tasks(self) -> None:
-        await self._fetchers.shutdown()
-        await self._alter_partition.close()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await self._fetchers.shutdown()
+        await self._alter_partition.close()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
         return topic_log_config(self._values(topic, self._loader.published))
