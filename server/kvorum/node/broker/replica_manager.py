@@ -27,9 +27,7 @@ from kvorum.broker.local_replica_changes import (
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.broker.topic_log_configs import TopicValues, min_insync_replicas, topic_log_config
-from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.effective_configs import BrokerConfigLayers, broker_layers
+from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
@@ -38,6 +36,7 @@ from kvorum.node.broker.replica_fetcher_manager import (
     ReplicaFetcherManager,
     ReplicaFetcherSettings,
 )
+from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
@@ -123,6 +122,7 @@ class ReplicaManager:
             self._alter_partition.submit,
             settings.lag_max_ms,
         )
+        self._configs = TopicConfigs(settings.broker_id, settings.texts)
         self._partitions: dict[tuple[bytes, int], Partition] = {}
         self._logs: LogManager | None = None
         # One thread, so that one thing at a time is done, and the last one ends before a shutdown.
@@ -206,15 +206,7 @@ class ReplicaManager:
         await self._alter_partition.close()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
-        return topic_log_config(self._values(topic, self._loader.published))
-
-    def _values(self, topic: str, image: MetadataImage) -> TopicValues:
-        return TopicValues(topic, image.configs, self._layers(image))
-
-    def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
-        return broker_layers(
-            image.configs, node_id=self._settings.broker_id, static=self._settings.texts
-        )
+        return topic_log_config(self._configs.values(topic, self._loader.published))
 
     def _on_image(self, image: MetadataImage) -> None:
         seen = self._seen
@@ -239,23 +231,16 @@ class ReplicaManager:
         for info in changes.deletes:
             await self._delete(info)
         await self._take_roles(changes)
-        if image.configs is not before.configs:
-            self._update_configs(before, image)
+        self._update_configs(before, image)
 
     def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
-        """Give logs the settings that have changed; each topic is looked at once."""
-        are_all_concerned = self._layers(before) != self._layers(image)
-        configs: dict[str, TopicLogConfig | None] = {}
-        for partition in self._partitions.values():
-            topic = partition.topic_partition.topic
-            if topic not in configs:
-                of_topic = (one.configs.of(ResourceType.TOPIC, topic) for one in (before, image))
-                is_same = not are_all_concerned and next(of_topic) == next(of_topic)
-                configs[topic] = None if is_same else topic_log_config(self._values(topic, image))
-            config = configs[topic]
-            if config is not None:
-                partition.log.update_config(config)
-                values = self._values(topic, image)
+        """Give logs and leaders the settings that have changed."""
+        topics = {partition.topic_partition.topic for partition in self._partitions.values()}
+        changed = self._configs.changed(before, image, topics)
+        for partition in self._partitions.values() if changed else ():
+            values = changed.get(partition.topic_partition.topic)
+            if values is not None:
+                partition.log.update_config(topic_log_config(values))
                 partition.update_min_insync_replicas(min_insync_replicas(values))
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:
@@ -263,7 +248,7 @@ class ReplicaManager:
             self._fetchers.remove_fetcher_for_partition(info.key)
             partition = await self._hosted(info)
             if partition is not None:
-                values = self._values(info.topic_partition.topic, self._loader.published)
+                values = self._configs.values(info.topic_partition.topic, self._loader.published)
                 partition.make_leader(
                     info.registration,
                     min_insync_replicas=min_insync_replicas(values),

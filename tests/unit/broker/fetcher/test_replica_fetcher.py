@@ -7,6 +7,7 @@ from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Repl
 from tests.unit.storage.topic_logs import NOW_MS, sent
 
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
+from kvorum.broker.partition_leader.outcomes import Accepted
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from kvorum.wire.messages.list_offsets import ListOffsetsResponse
@@ -61,8 +62,8 @@ def test_a_follower_keeps_what_is_above_its_high_watermark(world: Replicas) -> N
         three.fetch_from(one)
     assert two.partition.log.high_watermark < 2
     world.lead(3)
-    two.fetch_from(three)
-    assert two.values == [b"a", b"b"]
+    two.ask()
+    # The leader does not live to answer.
     world.lead(2)
     assert two.values == [b"a", b"b"]
 
@@ -72,17 +73,16 @@ def test_a_log_that_diverges_in_two_epochs_is_truncated_step_by_step(world: Repl
     one, two, three = world.all.values()
     one.write(b"a")
     world.copy(1, 2, 3)
-    one.write(b"only 1")
     world.lead(2, known_by="2")
-    two.write(b"only 2")
+    two.write(b"b", b"c")
     world.lead(1, known_by="1")
-    one.write(b"only 1 again")
-    world.lead(3)
-    three.write(b"b")
-    world.copy(3, 1, 2)
-    world.copy(3, 1, 2)
-    assert one.values == two.values == three.values == [b"a", b"b"]
-    assert one.partition.log.epoch_starts == three.partition.log.epoch_starts
+    one.write(b"only 1", b"only 1 as well")
+    world.lead(2)
+    two.write(b"d")
+    world.copy(2, 1, 3)
+    world.copy(2, 1, 3)
+    assert one.values == two.values == three.values == [b"a", b"b", b"c", b"d"]
+    assert one.partition.log.epoch_starts == two.partition.log.epoch_starts
 
 
 def test_an_epoch_without_records_is_forgotten_with_a_truncation(world: Replicas) -> None:
@@ -166,21 +166,22 @@ def test_an_answer_without_records_keeps_the_last_fetched_epoch(world: Replicas)
 
 
 def test_the_high_watermark_of_a_diverging_answer_is_not_taken(world: Replicas) -> None:
-    """KAFKA-14704: it may lie above the new end of the log."""
-    one, two, _ = world.all.values()
-    one.write(b"a", b"b", b"c")
+    """KAFKA-14704: it is about the leader's log, which the next fetch makes sure of."""
+    one, two, three = world.all.values()
+    one.write(b"a")
     for _ in range(2):
-        two.fetch_from(one)
+        three.fetch_from(one)
+    one.write(b"b", b"c")
+    two.fetch_from(one)
     world.lead(3)
-    three = world.all[3]
     three.write(b"d")
     fetch = two.ask()
     response = three.serve(fetch.request)
     data = data_of(response)
-    assert data.diverging_epoch.end_offset == 0
+    assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 1)
     data.high_watermark = 3
     two.take(fetch, response, three)
-    assert (two.end_offset, two.partition.log.high_watermark) == (0, 0)
+    assert (two.end_offset, two.partition.log.high_watermark) == (1, 0)
 
 
 def test_a_fenced_follower_waits_for_another_leader_epoch(world: Replicas) -> None:
@@ -387,3 +388,47 @@ def test_producers_are_known_to_a_follower_that_leads_next(world: Replicas) -> N
     world.lead(2)
     assert write(2, b"b", 1) == 1
     assert write(2, b"a", 0) == 0
+    assert two.values == [b"a", b"b"]
+
+
+def test_the_high_watermark_moves_when_a_lagging_follower_leaves_the_isr(world: Replicas) -> None:
+    """KAFKA-13091."""
+    one = world.all[1]
+    one.write(b"a")
+    world.copy(1, 2)
+    assert one.partition.log.high_watermark == 0
+    world.now_ms += LAG_MAX_MS + 1
+    world.copy(1, 2)
+    one.partition.shrink_isr(world.now_ms)
+    (proposal,) = one.proposals
+    assert [member for member, _ in proposal.isr] == [1, 2]
+    answer = Accepted(
+        leader_epoch=0, partition_epoch=proposal.partition_epoch + 1, isr=(1, 2), recovery_state=0
+    )
+    one.partition.on_altered(proposal, answer, world.now_ms)
+    assert one.partition.log.high_watermark == 1
+
+
+def test_a_follower_of_another_leader_epoch_gets_nothing(world: Replicas) -> None:
+    """KIP-320."""
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    fetch = two.ask()
+    (wish,) = fetch.request.topics[0].partitions
+    wish.current_leader_epoch = 1
+    data = data_of(one.serve(fetch.request))
+    assert (data.error_code, data.records) == (ErrorCode.UNKNOWN_LEADER_EPOCH, b"")
+    world.lead(1, known_by="1")
+    wish.current_leader_epoch = 0
+    data = data_of(one.serve(fetch.request))
+    assert (data.error_code, data.records) == (ErrorCode.FENCED_LEADER_EPOCH, b"")
+
+
+def test_a_follower_of_an_idle_log_stays_in_sync(world: Replicas) -> None:
+    """KAFKA-7152: it has everything, however long ago that was."""
+    one = world.all[1]
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    world.now_ms += 2 * LAG_MAX_MS
+    one.partition.shrink_isr(world.now_ms)
+    assert one.proposals == []
