@@ -1,18 +1,20 @@
 """Our brokers and real ones replicate the same partition, and either leads it.
 
 One of our controllers has one of our brokers and two real ones. The tests share the cluster and
-leave it as they found it: every broker up, every replica in sync.
+leave it as they found it: every broker up, every replica in sync. KVORUM_REAL_CONTROLLERS=1 in the
+environment puts a real controller in the place of ours.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import wait_for
+from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.replicated_records import Writer, check
@@ -27,8 +29,9 @@ EVERYBODY = {OURS, REAL, OTHER}
 def cluster(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerCluster]:
+    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
     made = BrokerCluster(
-        "kvorum",
+        kind,
         tmp_path_factory.mktemp("mixed-brokers"),
         brokers=3,
         java=java,

@@ -64,6 +64,12 @@ def registration(image: MetadataImage, topic: str) -> PartitionRegistration | No
     return None if found is None else found.partitions.get(0)
 
 
+def topic_id_of(cluster: Cluster, topic: str) -> bytes:
+    found = cluster.node(CONTROLLER).shared_server.loader.published.topics.by_name(topic)
+    assert found is not None
+    return found.id
+
+
 def state_of(cluster: Cluster, topic: str) -> PartitionRegistration:
     """Return the state of partition 0 as the controller has it."""
     found = registration(cluster.node(CONTROLLER).shared_server.loader.published, topic)

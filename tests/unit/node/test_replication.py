@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.interop.controller_quorum import wait_for
 from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, fetch, produce, values
+from tests.unit.node.record_requests import batch, fetch, fetch_request, produce, values
 from tests.unit.node.replicated import (
     BROKERS,
     OVERRIDES,
@@ -15,11 +15,20 @@ from tests.unit.node.replicated import (
     create_topic,
     log_bytes,
     state_of,
+    topic_id_of,
     wait_for_isr,
 )
 
+from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestDeleteRecordsPartition,
+    DeleteRecordsRequestDeleteRecordsTopic,
+    DeleteRecordsResponse,
+)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +136,100 @@ def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -
     # The leader may have taken an early one before it knew that a replica was gone.
     assert [value for value in read(cluster, topic) if value != b"early"] == [b"one", b"two"]
     assert_same_logs(cluster, topic)
+
+
+def delete_records(
+    cluster: Cluster, topic: str, offset: int, *, timeout_ms: int
+) -> tuple[int, int]:
+    """Return the error code and the low watermark."""
+    wish = DeleteRecordsRequestDeleteRecordsPartition(0, offset)
+    body = DeleteRecordsRequest([DeleteRecordsRequestDeleteRecordsTopic(topic, [wish])], timeout_ms)
+    with leader(cluster, topic) as client:
+        (answered,) = client.ask(body, DeleteRecordsResponse, 2).topics
+    (result,) = answered.partitions
+    return result.error_code, result.low_watermark
+
+
+def test_a_deletion_waits_for_the_followers(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    for number in range(4):
+        append(cluster, topic, b"%d" % number)
+    assert delete_records(cluster, topic, 2, timeout_ms=20_000) == (0, 2)
+    # Nobody hears from the follower, and the controller still has it for alive.
+    cluster.partition({103}, {101, 102})
+    try:
+        refused = delete_records(cluster, topic, 3, timeout_ms=300)
+        assert refused == (ErrorCode.REQUEST_TIMED_OUT, 2)
+    finally:
+        cluster.heal()
+    assert delete_records(cluster, topic, 3, timeout_ms=20_000) == (0, 3)
+
+
+def follower_fetch(topic: str, *, version: int, broker_id: int, epoch: int) -> FetchRequest:
+    request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
+    request.topics[0].partitions[0].current_leader_epoch = epoch
+    if version >= FIRST_VERSION_WITH_REPLICA_STATE:
+        request.replica_state.replica_id = broker_id
+    else:
+        request.replica_id = broker_id
+    return request
+
+
+@pytest.mark.parametrize("version", [12, 14, 15, 18])
+def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, version: int) -> None:
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    topic_id = topic_id_of(cluster, topic)
+    cluster.partition({102}, {101, 103})
+    try:
+        with RawClient(address_of(cluster, 101)) as client:
+            assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
+            assert values(fetch(client, topic, 0)) == [b"one"]
+            for broker_id, epoch, expected in (
+                (102, 0, ErrorCode.NONE),
+                (102, -1, ErrorCode.NONE),
+                (102, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+                (103, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+                (103, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            ):
+                request = follower_fetch(topic, version=version, broker_id=broker_id, epoch=epoch)
+                request.topics[0].topic_id = topic_id
+                (answered,) = client.ask(request, FetchResponse, version).responses
+                (data,) = answered.partitions
+                assert data.error_code == expected
+                found = [b"one", b"two"] if expected == ErrorCode.NONE else []
+                assert values(data) == found
+    finally:
+        cluster.heal()
+
+
+def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    append(cluster, topic, b"one")
+    with RawClient(address_of(cluster, 102)) as client:
+        wait_for(
+            lambda: values(fetch(client, topic, 0)) == [b"one"] or None,
+            lambda: "the follower knows that the record is committed",
+        )
+        request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
+        (answered,) = client.ask(request, FetchResponse, 10).responses
+        assert answered.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [101, 102], {"unclean.leader.election.enable": "true"})
+    append(cluster, topic, b"one")
+    assert_same_logs(cluster, topic, (101, 102))
+    cluster.kill(102)
+    try:
+        wait_for_isr(cluster, topic, {101})
+        append(cluster, topic, b"lost")
+        cluster.kill(101)
+    finally:
+        cluster.restart(102)
+    assert wait_for_isr(cluster, topic, {102}).leader == 102
+    append(cluster, topic, b"two")
+    cluster.restart(101)
+    wait_for_isr(cluster, topic, {101, 102})
+    assert read(cluster, topic) == [b"one", b"two"]
+    assert_same_logs(cluster, topic, (101, 102))

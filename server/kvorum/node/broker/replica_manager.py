@@ -254,6 +254,8 @@ class ReplicaManager:
                     min_insync_replicas=min_insync_replicas(values),
                     now_ms=self._clock.monotonic_ms(),
                 )
+            # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
+            await asyncio.sleep(0)
         for info in changes.followers:
             partition = await self._hosted(info)
             # A fetcher goes on where only the ISR or the assignment has changed.
