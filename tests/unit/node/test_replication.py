@@ -10,6 +10,7 @@ from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, fetch_request, produce, values
 from tests.unit.node.replicated import (
     BROKERS,
+    CONTROLLER,
     OVERRIDES,
     address_of,
     create_topic,
@@ -22,6 +23,7 @@ from tests.unit.node.replicated import (
 from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsRequestDeleteRecordsPartition,
@@ -233,3 +235,60 @@ def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -
     wait_for_isr(cluster, topic, {101, 102})
     assert read(cluster, topic) == [b"one", b"two"]
     assert_same_logs(cluster, topic, (101, 102))
+
+
+def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: str) -> None:
+    """Also where the record is not committed, as nobody else has it."""
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({102}, {101, 103})
+    try:
+        with leader(cluster, topic) as follower, leader(cluster, topic) as producer:
+            request = fetch_request(topic, 1, min_bytes=1, max_wait_ms=60_000)
+            request.replica_id = 102
+            follower.send(request, 12)
+            produce(producer, topic, batch(b"two"), acks=1)
+            frame = follower.read_frame()
+            assert frame is not None
+            _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+            assert values(response.responses[0].partitions[0]) == [b"two"]
+    finally:
+        cluster.heal()
+
+
+def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:
+    """What it waits for was appended before it came, and is committed later."""
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({102}, {101, 103})
+    with leader(cluster, topic) as consumer:
+        try:
+            with leader(cluster, topic) as producer:
+                produce(producer, topic, batch(b"two"), acks=1)
+            consumer.send(fetch_request(topic, 1, min_bytes=2, max_wait_ms=60_000), 12)
+        finally:
+            cluster.heal()
+        frame = consumer.read_frame()
+    assert frame is not None
+    _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+    assert values(response.responses[0].partitions[0]) == [b"two"]
+
+
+def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, topic: str) -> None:
+    """Its broker is alive, so that the controller lets it be: the leader has it taken out."""
+    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({103}, {101, 102})
+    try:
+        with leader(cluster, topic) as client:
+            produce(client, topic, batch(b"two"), acks=1)
+        wait_for_isr(cluster, topic, {101, 102})
+        image = cluster.node(CONTROLLER).shared_server.loader.published
+        assert not image.cluster.brokers[103].is_fenced
+        append(cluster, topic, b"three")
+    finally:
+        cluster.heal()
+    state = wait_for_isr(cluster, topic, {*BROKERS})
+    assert (state.leader, state.leader_epoch) == (101, 0)
+    assert_same_logs(cluster, topic)
+    assert read(cluster, topic) == [b"one", b"two", b"three"]

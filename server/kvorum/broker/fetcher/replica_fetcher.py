@@ -181,6 +181,7 @@ class ReplicaFetcher:
         except CorruptBatchError as error:
             # The leader may have read while its log changed: the next response may be sound.
             self._on_problem(state.partition, f"The leader returned corrupt records: {error}")
+            self._states[state.partition.key] = state.at_end_of_log()
             self._delay((state.partition.key,), now_ms)
         except (StorageError, ProducerError) as error:
             self._fail(state, f"Records cannot be appended: {error}")

@@ -9,6 +9,7 @@ from tests.unit.storage.topic_logs import NOW_MS, sent
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.partition_leader.outcomes import Accepted
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from kvorum.wire.messages.list_offsets import ListOffsetsResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
@@ -432,3 +433,27 @@ def test_a_follower_of_an_idle_log_stays_in_sync(world: Replicas) -> None:
     world.now_ms += 2 * LAG_MAX_MS
     one.partition.shrink_isr(world.now_ms)
     assert one.proposals == []
+
+
+def test_what_was_appended_before_a_corrupt_batch_is_not_fetched_again(
+    world: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A marker that cannot be read is found when the batches before it are in the log."""
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    fetch = two.ask()
+    replica = fetch.asked[KEY].partition.replica
+    append = replica.append
+
+    def fail(records: bytes | memoryview, *, leader_epoch: int) -> int | None:
+        append(records, leader_epoch=leader_epoch)
+        raise CorruptBatchError("record batch", "no marker")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(replica, "append", fail)
+        two.take(fetch, one.serve(fetch.request), one)
+    one.write(b"b")
+    world.now_ms += BACKOFF_MS
+    two.fetch_from(one)
+    assert two.values == [b"a", b"b"]
+    assert two.fetcher.failed == set()
