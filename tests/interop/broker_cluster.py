@@ -1,11 +1,12 @@
-"""Real brokers, in processes of their own, on a quorum of controllers of either kind."""
+"""Brokers, real ones or ours, in processes of their own, on controllers of either kind."""
 
 from __future__ import annotations
 
 import re
 import signal
 import subprocess
-from collections.abc import Generator, Mapping
+import sys
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ _QUORUM_SETTINGS = {
 
 @dataclass
 class Broker:
-    """One real broker, and its process while it runs."""
+    """One broker, and its process while it runs."""
 
     node_id: int
     address: str
@@ -117,18 +118,32 @@ class Broker:
 
 
 class BrokerCluster:
-    """Three controllers and some brokers."""
+    """Controllers and some brokers, of which those in `ours` are kvorum's."""
 
     def __init__(
-        self, kind: Kind, folder: Path, *, brokers: int, java: Java, tools: ToolRunner
+        self,
+        kind: Kind,
+        folder: Path,
+        *,
+        brokers: int,
+        java: Java,
+        tools: ToolRunner,
+        ours: Collection[int] = (),
+        controllers: int = 3,
     ) -> None:
         self.tools = tools
         self.quorum = ControllerQuorum(
-            kind, folder / "controllers", count=3, java=java, tools=tools
+            kind, folder / "controllers", count=controllers, java=java, tools=tools
         )
-        command = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
+        real = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
+        own = [sys.executable, "-m", "kvorum.cli", "server"]
         self.brokers = {
-            node_id: Broker(node_id, f"127.0.0.1:{port}", folder / str(node_id), command)
+            node_id: Broker(
+                node_id,
+                f"127.0.0.1:{port}",
+                folder / str(node_id),
+                own if node_id in ours else real,
+            )
             for node_id, port in enumerate(free_ports(brokers), 11)
         }
 
@@ -213,12 +228,18 @@ class BrokerCluster:
         for broker in self.brokers.values():
             if broker.process is None:
                 continue
-            try:
-                with ConfluentDriver(broker.address) as driver:
-                    return driver.describe_topic(topic)
-            except (KafkaException, KeyError):
-                continue
+            found = self.partitions_at(broker, topic)
+            if found:
+                return found
         return {}
+
+    def partitions_at(self, broker: Broker, topic: str) -> dict[int, PartitionView]:
+        """Return a topic's partitions as one broker shows them; none while it cannot."""
+        try:
+            with ConfluentDriver(broker.address) as driver:
+                return driver.describe_topic(topic)
+        except (KafkaException, KeyError):
+            return {}
 
     def _described(self, address: str) -> ClusterView | None:
         if not listens(address):

@@ -39,6 +39,7 @@ _NODE_RAFT = tuple(
 _CLEANING = ("cleaner", "log_cleaner", "interrupted_swap")
 _WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("broker", ("tests/unit/broker",)),
     ("groups", ("tests/unit/groups",)),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_WISHES)),
     ("metadata", ("tests/simulation/test_wishes.py", "tests/unit/metadata")),
@@ -53,7 +54,11 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
             *("segment_groups", "interrupted_swap"),
         )
     ),
-    ("storage", ("tests/unit/storage", *_NODE_RAFT)),
+    *(
+        (f"storage.{module}", ("tests/unit/broker/fetcher",))
+        for module in ("unified_log", "replicated_batches")
+    ),
+    ("storage", ("tests/unit/storage", "tests/unit/broker/fetcher", *_NODE_RAFT)),
     (
         "node.controller",
         (

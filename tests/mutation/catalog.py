@@ -7,6 +7,7 @@ from tests.mutation import (
     bugs_controller,
     bugs_elections,
     bugs_groups,
+    bugs_partition_replication,
     bugs_reassignment,
     bugs_reassignment_proxy,
     bugs_replication,
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_reassignment.MUTANTS,
     *bugs_reassignment_proxy.MUTANTS,
     *bugs_cleaner.MUTANTS,
+    *bugs_partition_replication.MUTANTS,
 )

@@ -18,6 +18,11 @@ class PartitionInfo(NamedTuple):
     topic_id: bytes
     registration: PartitionRegistration
 
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """The topic id and the index."""
+        return self.topic_id, self.topic_partition.partition
+
 
 @dataclass(frozen=True, slots=True)
 class LocalReplicaChanges:

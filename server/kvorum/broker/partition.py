@@ -12,8 +12,12 @@ from typing import NamedTuple
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
+from kvorum.broker.partition_leader.outcomes import Answer
+from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction
 from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
@@ -33,17 +37,31 @@ class IsolationLevel(Enum):
 
 
 class PartitionContext(NamedTuple):
-    """What a partition knows of its broker: the id, the epoch, and the cluster as of now."""
+    """What a partition knows of its broker: the id, the epoch, and the cluster as of now.
+
+    `alter_partition` passes a change of the ISR on to the controller; `lag_max_ms` is
+    ``replica.lag.time.max.ms``.
+    """
 
     broker_id: int
     broker_epoch: Callable[[], int]
     cluster: Callable[[], ClusterImage]
+    alter_partition: Callable[[IsrProposal], None]
+    lag_max_ms: float
+
+
+class EpochEndOffset(NamedTuple):
+    """A leader epoch and the offset behind its last record, (-1, -1) for an unknown epoch."""
+
+    epoch: int
+    end_offset: int
 
 
 class LogReadInfo(NamedTuple):
     """The result of a read: the offsets were taken before the records were read.
 
     `aborted` are the aborted transactions that a reader of committed records has to leave out.
+    `diverging` is where a follower's log leaves this one: it gets no records then.
     """
 
     high_watermark: int
@@ -51,6 +69,7 @@ class LogReadInfo(NamedTuple):
     log_start_offset: int
     records: bytes | memoryview
     aborted: tuple[AbortedTransaction, ...] = ()
+    diverging: EpochEndOffset | None = None
 
 
 class Partition:
@@ -69,6 +88,7 @@ class Partition:
         self._context = context
         self._leader: PartitionLeader | None = None
         self._leader_epoch = NO_EPOCH
+        self._is_closed = False
         self._watchers: set[Callable[[], None]] = set()
 
     @property
@@ -91,6 +111,7 @@ class Partition:
                 broker_id=self._context.broker_id,
                 topic_id=self.topic_id,
                 partition_index=self.topic_partition.partition,
+                lag_max_ms=self._context.lag_max_ms,
                 min_insync_replicas=min_insync_replicas,
             )
             leader = PartitionLeader(
@@ -106,15 +127,26 @@ class Partition:
         leader.lead(registration, log_end_offset=self.log.log_end_offset, now_ms=now_ms)
         self._follow_high_watermark(leader)
 
-    def stop_leading(self, registration: PartitionRegistration) -> None:
-        """Lead no longer; requests that wait for this leader are answered so."""
+    def make_follower(self, registration: PartitionRegistration) -> bool:
+        """Follow from the next fetch on; return whether the leader epoch is a new one.
+
+        Requests that wait for this leader are answered.
+        """
+        is_new = registration.leader_epoch > self._leader_epoch
         self._leader = None
         self._leader_epoch = registration.leader_epoch
         self._changed()
+        return is_new
+
+    def update_min_insync_replicas(self, count: int) -> None:
+        """Use another value of the topic's setting."""
+        if self._leader is not None:
+            self._leader.update_min_insync_replicas(count)
 
     def close(self) -> None:
         """Be no replica any more."""
         self._leader = None
+        self._is_closed = True
         self._changed()
 
     def append_records_to_leader(
@@ -129,8 +161,25 @@ class Partition:
             leader.check_append()
         info = self.log.append_as_leader(batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms)
         leader.on_append(self.log.log_end_offset, now_ms)
-        self._follow_high_watermark(leader)
+        if not self._follow_high_watermark(leader):
+            # Followers may read what is not committed yet.
+            self._changed()
         return info
+
+    def append_records_to_follower(
+        self, records: bytes | memoryview, *, leader_epoch: int, wall_ms: int
+    ) -> RecordBatch | None:
+        """Append what the leader of an epoch has returned; return the last batch of it, if any.
+
+        Raises CorruptBatchError, or StorageError.
+        """
+        return self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
+
+    def follow_leader(self, high_watermark: int, log_start_offset: int, *, wall_ms: int) -> None:
+        """Take over the leader's high watermark, as far as this log goes, and its log's start."""
+        self.log.update_high_watermark(high_watermark)
+        self.log.delete_records(log_start_offset, now_ms=wall_ms)
+        self._changed()
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the code of a write with ``acks=all``, None while it has to wait."""
@@ -148,14 +197,21 @@ class Partition:
         )
 
     def fetch_records(
-        self, offset: int, max_bytes: int, *, isolation: IsolationLevel, leader_epoch: int
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: IsolationLevel,
+        leader_epoch: int,
+        is_leader_needed: bool = True,
     ) -> LogReadInfo:
         """Read for a consumer; at least one batch where there is one, else at most `max_bytes`.
 
         Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
         """
         self.check_current_leader_epoch(leader_epoch)
-        self.demand_leader()
+        if is_leader_needed or self._is_closed:
+            self.demand_leader()
         log = self.log
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
@@ -165,22 +221,80 @@ class Partition:
         aborted = tuple(log.aborted_transactions(offset, records)) if is_committed else ()
         return LogReadInfo(high_watermark, last_stable, start, records, aborted)
 
+    def fetch_records_of_follower(
+        self, fetch: FollowerFetch, max_bytes: int, *, last_fetched_epoch: int, now_ms: float | None
+    ) -> LogReadInfo:
+        """Read up to the end of the log for a follower, as `fetch_records` does.
+
+        `now_ms` is None where the same fetch is read again: the follower's progress is known then.
+        Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
+        """
+        self.check_current_leader_epoch(fetch.leader_epoch)
+        leader = self.demand_leader()
+        leader.check_fetch(fetch)
+        log = self.log
+        high_watermark, last_stable = log.high_watermark, log.last_stable_offset
+        start = log.log_start_offset
+        diverging = self._divergence(fetch.offset, last_fetched_epoch)
+        if diverging is not None:
+            return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
+        records = log.read(fetch.offset, max_bytes, end_offset=log.log_end_offset)
+        if now_ms is not None:
+            low_watermark = self.low_watermark
+            proposal = leader.on_fetch(fetch, now_ms)
+            if not self._follow_high_watermark(leader) and self.low_watermark != low_watermark:
+                self._changed()
+            self._propose(proposal)
+        return LogReadInfo(high_watermark, last_stable, start, records)
+
+    def _divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+        """Return where a log whose last record has an epoch leaves this one; None if nowhere.
+
+        Raises OffsetOutOfRangeError for an epoch that this log does not know, and below its start.
+        """
+        if last_fetched_epoch == NO_EPOCH:
+            return None
+        last = self.last_offset_for_epoch(last_fetched_epoch)
+        if last.epoch == NO_EPOCH or offset < self.log.log_start_offset:
+            raise OffsetOutOfRangeError(
+                f"offset {offset} behind epoch {last_fetched_epoch} is not in a log that starts at "
+                f"{self.log.log_start_offset}"
+            )
+        return last if last.epoch < last_fetched_epoch or last.end_offset < offset else None
+
+    def shrink_isr(self, now_ms: float) -> None:
+        """Propose an ISR without the followers that lag too far behind, if there are any."""
+        if self._leader is not None:
+            self._propose(self._leader.shrink(now_ms))
+
+    def on_altered(self, proposal: IsrProposal, answer: Answer, now_ms: float) -> None:
+        """Take in the controller's answer to a proposal."""
+        leader = self._leader
+        if leader is not None:
+            again = leader.on_answer(proposal, answer, now_ms)
+            self._follow_high_watermark(leader)
+            self._propose(again)
+
+    def _propose(self, proposal: IsrProposal | None) -> None:
+        if proposal is not None:
+            self._context.alter_partition(proposal)
+
     def readable_end(self, isolation: IsolationLevel) -> int:
         """Return the offset up to which a consumer may read."""
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         return self.log.last_stable_offset if is_committed else self.log.high_watermark
 
-    def last_offset_for_epoch(self, requested: int) -> tuple[int, int]:
+    def last_offset_for_epoch(self, requested: int) -> EpochEndOffset:
         """Return the largest epoch not above `requested` and where it ends, (-1, -1) if unknown."""
         starts = self.log.epoch_starts
         if requested < 0 or not starts or requested > starts[-1].epoch:
-            return NO_EPOCH, -1
+            return EpochEndOffset(NO_EPOCH, -1)
         if requested < starts[0].epoch:
-            return requested, starts[0].start_offset
+            return EpochEndOffset(requested, starts[0].start_offset)
         above = bisect_right(starts, requested, key=lambda entry: entry.epoch)
         is_last = above == len(starts)
         end = self.log.log_end_offset if is_last else starts[above].start_offset
-        return starts[above - 1].epoch, end
+        return EpochEndOffset(starts[above - 1].epoch, end)
 
     def demand_leader(self) -> PartitionLeader:
         """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
@@ -188,15 +302,20 @@ class Partition:
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self._leader
 
-    def delete_records(self, offset: int, *, now_ms: int) -> int:
-        """Move the log's start up to `offset`; return the low watermark of all replicas.
+    @property
+    def low_watermark(self) -> int:
+        """The offset below which no replica that is alive has records, as far as is known."""
+        start = self.log.log_start_offset
+        return start if self._leader is None else self._leader.low_watermark(start)
+
+    def delete_records(self, offset: int, *, now_ms: int) -> None:
+        """Move the log's start up to `offset`; the followers' starts follow with their fetches.
 
         Raises LeaderRefusesError, and OffsetOutOfRangeError above the high watermark.
         """
         self.demand_leader()
         self.log.delete_records(offset, now_ms=now_ms)
         self._changed()
-        return self.log.log_start_offset
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` whenever there may be more to read, or the leader changes."""
@@ -206,10 +325,13 @@ class Partition:
         """Call `watcher` no longer."""
         self._watchers.discard(watcher)
 
-    def _follow_high_watermark(self, leader: PartitionLeader) -> None:
-        if leader.high_watermark != self.log.high_watermark:
-            self.log.update_high_watermark(leader.high_watermark)
-            self._changed()
+    def _follow_high_watermark(self, leader: PartitionLeader) -> bool:
+        """Return whether the high watermark has moved."""
+        if leader.high_watermark == self.log.high_watermark:
+            return False
+        self.log.update_high_watermark(leader.high_watermark)
+        self._changed()
+        return True
 
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):

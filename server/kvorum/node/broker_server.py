@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
 from kvorum.node.broker.replica_manager import (
     ReplicaEnvironment,
     ReplicaManager,
     ReplicaManagerSettings,
 )
+from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
+ALTER_PARTITION_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
 
 
@@ -60,24 +64,17 @@ class BrokerServer:
             cordoned_directories=self._cordoned_directories(),
         )
         self._replicas = ReplicaManager(
-            ReplicaManagerSettings(
-                broker_id=config.node_id,
-                texts=config.texts,
-                logs=LogManagerSettings(
-                    producer_expiration_ms=config.logs.producer_id_expiration_ms,
-                    delete_delay_ms=config.logs.delete_delay_ms,
-                ),
-                high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
-                recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
-                retention_check_ms=config.logs.retention_check_ms,
-                cleaner=config.logs.cleaner,
-            ),
+            _replica_manager_settings(config),
             ReplicaEnvironment(
                 loader=shared.loader,
                 files=shared.files,
                 clock=shared.clock,
                 random=shared.random,
                 broker_epoch=lambda: self._lifecycle_manager.epoch,
+                alter_partition_channel=shared.channel(
+                    "alter-partition", timeout_ms=ALTER_PARTITION_TIMEOUT_MS
+                ),
+                outgoing=shared.outgoing,
                 on_failure=on_failure,
             ),
         )
@@ -207,6 +204,40 @@ class BrokerServer:
             if first <= last:
                 ranges[key] = (first, last)
         return ranges
+
+
+def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
+    return ReplicaManagerSettings(
+        broker_id=config.node_id,
+        texts=config.texts,
+        logs=LogManagerSettings(
+            producer_expiration_ms=config.logs.producer_id_expiration_ms,
+            delete_delay_ms=config.logs.delete_delay_ms,
+        ),
+        fetchers=_fetcher_settings(config),
+        lag_max_ms=config.replication.lag_ms_max,
+        high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
+        recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
+        retention_check_ms=config.logs.retention_check_ms,
+        cleaner=config.logs.cleaner,
+    )
+
+
+def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:
+    replication = config.replication
+    return ReplicaFetcherSettings(
+        FetcherSettings(
+            broker_id=config.node_id,
+            wait_ms_max=replication.fetch_wait_ms_max,
+            bytes_min=replication.fetch_bytes_min,
+            bytes_max=replication.fetch_bytes_max,
+            response_bytes_max=replication.fetch_response_bytes_max,
+            backoff_ms=replication.fetch_backoff_ms,
+        ),
+        fetcher_count=replication.fetcher_count,
+        listener=config.listeners.inter_broker_name,
+        socket_timeout_ms=replication.socket_timeout_ms,
+    )
 
 
 def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:

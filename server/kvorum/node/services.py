@@ -52,7 +52,7 @@ class BrokerServices:
     @property
     def hosting(self) -> Hosting:
         """The partitions of this broker, by the topics of the image that is published."""
-        return Hosting(self.loader.published.topics, self.replicas, self.config.node_id)
+        return Hosting(self.loader.published.topics, self.replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,9 @@ class HostedLog:
     last_stable_offset: int
     """Not above the high watermark."""
 
+    truncated_to: int | None
+    """The lowest offset that the log was truncated to since the last round, if it was."""
+
     last_records: Mapping[int, LastRecord]
     """The last records of the active producers (`batch_filter.last_records`)."""
 
@@ -69,6 +72,9 @@ class LogCleanerManager:
 
         None where no log is dirty enough or overdue. A checkpoint outside its log is replaced.
         """
+        for partition, hosted in logs.items():
+            if hosted.truncated_to is not None:
+                self._truncate_checkpoint(partition, hosted.truncated_to)
         cleaned = self.cleaned_offsets()
         dirty: list[LogToClean] = []
         for partition, hosted in logs.items():
@@ -106,7 +112,7 @@ class LogCleanerManager:
         self._uncleanable.discard(partition)
         self._note(logs, partition, None)
 
-    def truncate_checkpoint(self, partition: TopicPartition, offset: int) -> None:
+    def _truncate_checkpoint(self, partition: TopicPartition, offset: int) -> None:
         """Lower how far a log is clean, because it was truncated to `offset`."""
         cleaned = self.cleaned_offsets()
         if cleaned.get(partition, 0) > offset:

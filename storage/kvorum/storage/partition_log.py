@@ -96,6 +96,7 @@ class PartitionLog:
         self._is_closed = False
         self.removal_count = 0
         """How often records or segments were removed or replaced, since the log was opened."""
+        self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
 
@@ -321,6 +322,7 @@ class PartitionLog:
                 f"truncation to {offset}, and the log starts at {self._log_start_offset}",
                 file=self.directory,
             )
+        self._note_truncation(offset)
         with self._removing():
             self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
@@ -332,6 +334,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
         self.demand_sound()
+        self._note_truncation(0)
         with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
             self._lower_recovery_point(0)
@@ -341,6 +344,15 @@ class PartitionLog:
             if self._epochs.clear():
                 self._epoch_file.write(self._epochs.entries)
             self._tidy_producer_snapshots()
+
+    def _note_truncation(self, offset: int) -> None:
+        lowest = self._truncated_to
+        self._truncated_to = offset if lowest is None else min(lowest, offset)
+
+    def take_truncation(self) -> int | None:
+        """Return the lowest offset that the log was truncated to since the last call, if it was."""
+        offset, self._truncated_to = self._truncated_to, None
+        return offset
 
     def increment_log_start_offset(self, offset: int, *, now_ms: int) -> int:
         """Delete the records below `offset`; return the number of whole segments removed.

@@ -23,11 +23,13 @@ from kvorum.storage.log_validator import (
     validate_batch,
 )
 from kvorum.storage.partition_log import PartitionLog
+from kvorum.storage.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.producer_state import (
     BatchMetadata,
     CompletedTransaction,
     ProducerState,
 )
+from kvorum.storage.replicated_batches import replicated_batches
 from kvorum.storage.segment_retention import delete_old_segments
 from kvorum.storage.shared_log import RunInOwner, SharedLog
 from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
@@ -62,11 +64,13 @@ class UnifiedLog:
         topic_partition: TopicPartition,
         log: PartitionLog,
         producers: ProducerState,
+        snapshots: ProducerSnapshotFiles,
         config: TopicLogConfig,
     ) -> None:
         self.topic_partition = topic_partition
         self.config = config
         self.producers = producers
+        self._snapshots = snapshots
         self._log = log
         self._high_watermark = log.log_start_offset
 
@@ -175,6 +179,55 @@ class UnifiedLog:
             written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
         )
 
+    def append_as_follower(
+        self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int
+    ) -> RecordBatch | None:
+        """Write the leader's batches as they are; return the last one, None if there is none.
+
+        `leader_epoch` is that of the fetch (see `replicated_batches`). A leader's log may begin
+        within a batch: an empty log that begins there takes that batch too, from its base offset
+        on. Raises CorruptBatchError, and InvalidAppendError for batches that do not continue the
+        log.
+        """
+        batches = replicated_batches(records, leader_epoch=leader_epoch)
+        if not batches:
+            return None
+        start, end = self.log_start_offset, self.log_end_offset
+        if start == end and batches[0].base_offset < end <= batches[0].last_offset:
+            self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
+        if any(batch.producer_id != NO_PRODUCER for batch in batches):
+            for batch in batches:
+                self._write(batch, AppendOrigin.REPLICATION, now_ms)
+        else:
+            size = sum(batch.size for batch in batches)
+            self._log.append(memoryview(records)[:size], now_ms=now_ms)
+            self.producers.end_offset = batches[-1].next_offset
+        if start > self.log_start_offset:
+            self._log.increment_log_start_offset(start, now_ms=now_ms)
+        return batches[-1]
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Remove the batch that holds `offset` and all behind it, as `PartitionLog` does.
+
+        Below the log's start nothing is left, and the log goes on at `offset`.
+        """
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return
+        has_less = offset < self.log_end_offset
+        self._log.truncate_to(offset, now_ms=now_ms)
+        if has_less:
+            self._after_truncation(now_ms)
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Remove all records, and continue the empty log at `offset`."""
+        self._log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self._after_truncation(now_ms)
+
+    def _after_truncation(self, now_ms: int) -> None:
+        self.load_producers(now_ms=now_ms)
+        self.update_high_watermark(self._high_watermark)
+
     def _check_sent(self, batch: RecordBatch, origin: AppendOrigin) -> None:
         """Refuse a batch that may not be appended as it was sent, before its records are read."""
         if origin is AppendOrigin.CLIENT and batch.base_offset != 0:
@@ -265,9 +318,18 @@ class UnifiedLog:
                 offset = batch.next_offset
                 yield batch
 
-    def rebuild_producer_state(self) -> None:
-        """Take in the batches that the producers' state does not have yet."""
+    def load_producers(self, *, now_ms: int) -> None:
+        """Begin with the newest stored state of the producers, and take in the batches behind it.
+
+        After a clean shutdown there are none, and the log is not read.
+        """
         producers = self.producers
+        start, end = self.log_start_offset, self.log_end_offset
+        latest = self._snapshots.latest(start_offset=start, end_offset=end)
+        if latest is None:
+            producers.restore({}, start, now_ms=now_ms)
+        else:
+            producers.restore(latest.entries, latest.offset, now_ms=now_ms)
         begin = max(producers.end_offset, self.log_start_offset)
         for batch in self._batches(begin, self.log_end_offset):
             if batch.producer_id != NO_PRODUCER:
@@ -304,11 +366,12 @@ class UnifiedLog:
         return count
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
-        """Return the log for a cleaner's round in another thread."""
+        """Return the log for a cleaner's round in another thread; a truncation is reported once."""
         return HostedLog(
             log=SharedLog(self._log, run_in_owner),
             config=self.config.cleanup,
             last_stable_offset=self.last_stable_offset,
+            truncated_to=self._log.take_truncation(),
             last_records=last_records(self.producers.entries),
         )
 

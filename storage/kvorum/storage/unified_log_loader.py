@@ -67,14 +67,11 @@ def load_unified_log(
     loaded.log.time_rolls(
         lambda: random.randrange(jitter_ms) if jitter_ms > 0 else 0, now_ms=now_ms
     )
-    log = UnifiedLog(place.topic_partition, loaded.log, producers, config)
+    log = UnifiedLog(place.topic_partition, loaded.log, producers, snapshots, config)
     try:
         if not has_metadata:
             write_partition_metadata(directory, files, topic_id=place.topic_id)
-        latest = snapshots.latest(start_offset=log.log_start_offset, end_offset=log.log_end_offset)
-        if latest is not None:
-            producers.restore(latest.entries, latest.offset, now_ms=now_ms)
-        log.rebuild_producer_state()
+        log.load_producers(now_ms=now_ms)
     except BaseException:
         log.abandon()
         raise

@@ -68,6 +68,8 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NAMES = ["secret", "open"]
 EVERY_OPERATION = 3576
 NOT_TOLD = -(2**31)
+BARRED_HOST = "127.0.0.9"
+"""A machine from which nobody may act as a broker."""
 
 
 def entry(
@@ -124,6 +126,11 @@ def closing() -> Iterator[Closing]:
                     AclResourceType.CLUSTER, cluster_name, AclOperation.CLUSTER_ACTION, "ANONYMOUS"
                 ),
             ]
+            barred = entry(
+                AclResourceType.CLUSTER, cluster_name, AclOperation.CLUSTER_ACTION, "ANONYMOUS"
+            )
+            barred.host, barred.permission_type = BARRED_HOST, PermissionType.DENY
+            entries.append(barred)
             answer = controller.ask(CreateAclsRequest(creations=entries), CreateAclsResponse, 3)
             assert [result.error_code for result in answer.results] == [0] * len(entries)
         yield Closing(cluster, created.topics[0].topic_id)
@@ -276,3 +283,19 @@ def test_refused_fetches_name_partitions_in_old_versions() -> None:
     ] == [("t", 3, 31)]
     assert new.responses == []
     old.encode(12)
+
+
+def test_a_follower_needs_a_permission_on_the_cluster_and_none_on_the_topic(
+    closing: Closing,
+) -> None:
+    wish = FetchRequestFetchPartition(partition_max_bytes=1000)
+    request = FetchRequest(replica_id=55, topics=[FetchRequestFetchTopic("secret", b"", [wish])])
+    request.topics[0].topic_id = closing.secret_id
+    for host, expected in (
+        # No replica of the partition is on a broker 55.
+        ("", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (BARRED_HOST, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ):
+        with RawClient(closing.cluster.bootstrap_servers, source_host=host) as client:
+            (answered,) = client.ask(request, FetchResponse, 12).responses
+        assert answered.partitions[0].error_code == expected

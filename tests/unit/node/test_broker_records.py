@@ -164,17 +164,6 @@ def test_another_brokers_partition_is_not_served(
         assert fetch(other, topic, 0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_partition_with_two_replicas_is_refused_with_the_reason(
-    cluster: Cluster, broker: RawClient
-) -> None:
-    create_topic(cluster, "two", [one for one, _ in brokers(cluster)])
-    wait_for(
-        lambda: produce(broker, "two", batch(b"v")).error_code == 42 or None,
-        lambda: "the broker knows the topic",
-    )
-    assert "several" in (produce(broker, "two", batch(b"v")).error_message or "")
-
-
 @pytest.mark.parametrize("kind", [ResourceType.TOPIC, ResourceType.BROKER])
 def test_a_log_follows_its_configuration(
     cluster: Cluster, broker: RawClient, topic: str, kind: ResourceType

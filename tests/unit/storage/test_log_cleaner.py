@@ -48,6 +48,7 @@ class Hosted:
             log=SharedLog(self.log),
             config=self.config,
             last_stable_offset=self.last_stable_offset,
+            truncated_to=self.log.take_truncation(),
             last_records=self.last_records,
         )
 
@@ -284,9 +285,12 @@ def test_a_truncated_log_is_dirty_from_there_on() -> None:
     files = FaultyFiles()
     work = Round(files, (ONE, hosted(files)))
     OffsetCheckpointFile(FILE, files, advice="").write({ONE: 12})
-    work.manager.truncate_checkpoint(ONE, 15)
+    work.logs[ONE].config = replace(COMPACT, min_cleanable_dirty_ratio=1.0)
+    work.logs[ONE].log.truncate_to(15, now_ms=0)
+    assert work.clean() is None
     assert work.manager.cleaned_offsets() == {ONE: 12}
-    work.manager.truncate_checkpoint(ONE, 7)
+    work.logs[ONE].log.truncate_to(7, now_ms=0)
+    assert work.clean() is None
     assert work.manager.cleaned_offsets() == {ONE: 7}
 
 

@@ -1,5 +1,5 @@
-"""A library for users until the data plane stands on it: how a partition leader manages the ISR.
+"""How a partition leader manages the ISR (KIP-497, KIP-841, KIP-903).
 
-`PartitionLeader` decides for one partition (KIP-497, KIP-841, KIP-903). `AlterPartitionManager`
+`PartitionLeader` decides for one partition. `AlterPartitionManager`
 sends requests to the controller for all partitions of a broker. Both are pure.
 """

@@ -68,6 +68,7 @@ class PartitionLeader:
         self._settings = settings
         self._broker_epoch = broker_epoch
         self._cluster = cluster
+        self._min_insync_replicas = settings.min_insync_replicas
         self._followers: dict[int, ReplicaProgress] = {}
         self._epoch_start_offset = 0
         self.high_watermark = high_watermark
@@ -79,7 +80,7 @@ class PartitionLeader:
     @property
     def min_insync_replicas(self) -> int:
         """The number of replicas that must be in sync for a write with ``acks=all``."""
-        return min(self._settings.min_insync_replicas, len(self._followers) + 1)
+        return min(self._min_insync_replicas, len(self._followers) + 1)
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -120,6 +121,20 @@ class PartitionLeader:
         self._raise_high_watermark(now_ms)
         return True
 
+    def update_min_insync_replicas(self, count: int) -> None:
+        """Use another value of the topic's setting; it counts from the next event on."""
+        self._min_insync_replicas = count
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """Return the lowest log start of this leader and of the followers that are alive."""
+        brokers = self._cluster().brokers
+        starts = [
+            progress.log_start_offset
+            for follower, progress in self._followers.items()
+            if follower in brokers and not brokers[follower].is_fenced
+        ]
+        return min(log_start_offset, *starts) if starts else log_start_offset
+
     def on_append(self, log_end_offset: int, now_ms: float) -> None:
         """Record the new end of the leader's own log."""
         self.log_end_offset = log_end_offset
@@ -127,10 +142,16 @@ class PartitionLeader:
 
     def check_fetch(self, fetch: FollowerFetch) -> None:
         """Raise `LeaderRefusesError` for a fetch that must not be served."""
-        if fetch.leader_epoch < self.leader_epoch:
+        has_epoch = fetch.leader_epoch != EPOCH_UNKNOWN
+        if has_epoch and fetch.leader_epoch < self.leader_epoch:
             raise LeaderRefusesError(ErrorCode.FENCED_LEADER_EPOCH)
-        if fetch.leader_epoch > self.leader_epoch or fetch.broker_id not in self._followers:
+        if has_epoch and fetch.leader_epoch > self.leader_epoch:
             raise LeaderRefusesError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if fetch.broker_id not in self._followers:
+            # The follower may know of an assignment that this leader has not seen yet.
+            raise LeaderRefusesError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: float) -> IsrProposal | None:
         """Record a follower's progress; return the proposal if the follower should join the ISR.

@@ -13,13 +13,14 @@ class FollowerFetch:
     """The fields of a follower's fetch that the leader needs.
 
     `offset` is the follower's log end offset; `broker_epoch` is -1 for a follower that does not
-    send it.
+    send it. `leader_epoch` is -1 in a request that leaves it out.
     """
 
     broker_id: int
     broker_epoch: int
     leader_epoch: int
     offset: int
+    log_start_offset: int = UNKNOWN_OFFSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class ReplicaProgress:
     """
 
     log_end_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
     leader_end_offset_at_fetch: int = 0
     last_fetch_ms: float = 0.0
     last_caught_up_ms: float = 0.0
@@ -47,6 +49,7 @@ class ReplicaProgress:
             caught_up_ms = max(caught_up_ms, self.last_fetch_ms)
         return ReplicaProgress(
             log_end_offset=fetch.offset,
+            log_start_offset=fetch.log_start_offset,
             leader_end_offset_at_fetch=max(leader_end_offset, self.leader_end_offset_at_fetch),
             last_fetch_ms=now_ms,
             last_caught_up_ms=caught_up_ms,

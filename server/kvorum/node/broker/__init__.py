@@ -1,1 +1,1 @@
-"""The broker role in a process: lifecycle, forwarding, and the creation of missing topics."""
+"""The broker role in a process: lifecycle, forwarding, replicas, and the creation of topics."""

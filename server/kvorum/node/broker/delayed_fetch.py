@@ -1,4 +1,4 @@
-"""A consumer's fetch from several partitions: Kafka's ReplicaManager.fetchMessages, DelayedFetch.
+"""A fetch from several partitions: Kafka's ReplicaManager.fetchMessages, DelayedFetch.
 
 The first partition that has records returns at least one batch, however large; the others return
 what fits into the rest of the response.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kvorum.broker.partition import IsolationLevel, LogReadInfo, Partition
+from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -18,23 +19,46 @@ from kvorum.wire.uuid_text import ZERO_UUID
 
 
 class PartitionFetch(NamedTuple):
-    """What a consumer asks of one partition, in the terms of the request."""
+    """What a client asks of one partition, in the terms of the request."""
 
     partition: Partition
     offset: int
     max_bytes: int
     current_leader_epoch: int
-    topic_id: bytes = ZERO_UUID
-    """The id of the topic, where the request or its session has one."""
+    topic_id: bytes
+    """The id of the topic, zero where neither the request nor its session has one."""
+
+    last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = -1
+
+
+class FetchingReplica(NamedTuple):
+    """The broker that fetches as a follower; its epoch is -1 where the request has none."""
+
+    broker_id: int
+    broker_epoch: int
 
 
 class FetchParams(NamedTuple):
-    """What a consumer asks for altogether, in the terms of the request."""
+    """What a client asks for altogether, in the terms of the request.
+
+    `replica` is None for a consumer; a former client's consumers may read from the leader alone.
+    `now_ms` is the time of the request.
+    """
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation: IsolationLevel
+    replica: FetchingReplica | None = None
+    is_leader_needed: bool = True
+    now_ms: float = 0.0
+
+    def readable_end(self, partition: Partition) -> int:
+        """Return the offset up to which the client may read."""
+        if self.replica is not None:
+            return partition.log.log_end_offset
+        return partition.readable_end(self.isolation)
 
 
 class FetchResult(NamedTuple):
@@ -43,40 +67,64 @@ class FetchResult(NamedTuple):
     read: LogReadInfo | None
     error: ErrorCode = ErrorCode.NONE
 
+    @property
+    def is_to_be_answered(self) -> bool:
+        """Whether the client must hear of this at once."""
+        is_diverging = self.read is not None and self.read.diverging is not None
+        return is_diverging or self.error is not ErrorCode.NONE
+
 
 async def fetch_messages(
     fetches: Sequence[PartitionFetch], params: FetchParams
 ) -> list[FetchResult]:
     """Return the results in the order of `fetches`, once there is enough or time is up."""
-    results = _read_all(fetches, params)
+    results = _read_all(fetches, params, is_first=True)
     wanted = min(params.min_bytes, params.max_bytes)
     missing = wanted - sum(len(result.read.records) for result in results if result.read)
-    if missing <= 0 or any(result.error is not ErrorCode.NONE for result in results):
+    if missing <= 0 or any(result.is_to_be_answered for result in results):
         return results
     partitions = [fetch.partition for fetch in fetches]
-    sizes = [partition.log.size_bytes for partition in partitions]
-    ends = [partition.readable_end(params.isolation) for partition in partitions]
+    roles = [(partition.leader_epoch, partition.is_leader) for partition in partitions]
 
     def is_complete() -> bool:
-        if not all(partition.is_leader for partition in partitions):
-            return True
-        grown = sum(
-            partition.log.size_bytes - size
-            for partition, size, end in zip(partitions, sizes, ends, strict=True)
-            if partition.readable_end(params.isolation) > end
-        )
-        return grown >= missing
+        available = 0
+        for fetch, role in zip(fetches, roles, strict=True):
+            partition = fetch.partition
+            if (partition.leader_epoch, partition.is_leader) != role:
+                return True
+            end_offset = params.readable_end(partition)
+            if end_offset < fetch.offset or partition.log.log_start_offset > fetch.offset:
+                return True
+            available += _available(fetch, end_offset, wanted)
+        return available >= wanted
 
     await wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
-    return _read_all(fetches, params)
+    return _read_all(fetches, params, is_first=False)
 
 
-def _read_all(fetches: Sequence[PartitionFetch], params: FetchParams) -> list[FetchResult]:
+def _available(fetch: PartitionFetch, end_offset: int, wanted: int) -> int:
+    """Return how many bytes there are for a fetch; more than `wanted` need not be counted."""
+    if end_offset <= fetch.offset:
+        return 0
+    if wanted == 1:
+        return 1
+    max_bytes = min(fetch.max_bytes, wanted)
+    try:
+        return len(fetch.partition.log.read(fetch.offset, max_bytes, end_offset=end_offset))
+    except StorageError:
+        # Reading again for the response finds out what it is.
+        return wanted
+
+
+def _read_all(
+    fetches: Sequence[PartitionFetch], params: FetchParams, *, is_first: bool
+) -> list[FetchResult]:
     left = params.max_bytes
     is_empty = True
     results: list[FetchResult] = []
     for fetch in fetches:
-        result = _read(fetch, min(fetch.max_bytes, left), params.isolation, may_exceed=is_empty)
+        max_bytes = min(fetch.max_bytes, left)
+        result = _read(fetch, max_bytes, params, is_first=is_first, may_exceed=is_empty)
         if result.read is not None and result.read.records:
             is_empty = False
             left = max(left - len(result.read.records), 0)
@@ -85,18 +133,13 @@ def _read_all(fetches: Sequence[PartitionFetch], params: FetchParams) -> list[Fe
 
 
 def _read(
-    fetch: PartitionFetch, max_bytes: int, isolation: IsolationLevel, *, may_exceed: bool
+    fetch: PartitionFetch, max_bytes: int, params: FetchParams, *, is_first: bool, may_exceed: bool
 ) -> FetchResult:
     if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
         # Another topic has the name by now.
         return FetchResult(None, ErrorCode.INCONSISTENT_TOPIC_ID)
     try:
-        read = fetch.partition.fetch_records(
-            fetch.offset,
-            max_bytes,
-            isolation=isolation,
-            leader_epoch=fetch.current_leader_epoch,
-        )
+        read = _read_for(params.replica, fetch, max_bytes, params, is_first=is_first)
     except LeaderRefusesError as refusal:
         return FetchResult(None, refusal.code)
     except OffsetOutOfRangeError:
@@ -106,3 +149,34 @@ def _read(
     if len(read.records) > max_bytes and not may_exceed:
         read = read._replace(records=b"")
     return FetchResult(read)
+
+
+def _read_for(
+    replica: FetchingReplica | None,
+    fetch: PartitionFetch,
+    max_bytes: int,
+    params: FetchParams,
+    *,
+    is_first: bool,
+) -> LogReadInfo:
+    if replica is None:
+        return fetch.partition.fetch_records(
+            fetch.offset,
+            max_bytes,
+            isolation=params.isolation,
+            leader_epoch=fetch.current_leader_epoch,
+            is_leader_needed=params.is_leader_needed,
+        )
+    progress = FollowerFetch(
+        broker_id=replica.broker_id,
+        broker_epoch=replica.broker_epoch,
+        leader_epoch=fetch.current_leader_epoch,
+        offset=fetch.offset,
+        log_start_offset=fetch.log_start_offset,
+    )
+    return fetch.partition.fetch_records_of_follower(
+        progress,
+        max_bytes,
+        last_fetched_epoch=fetch.last_fetched_epoch,
+        now_ms=params.now_ms if is_first else None,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kvorum.broker.partition import Partition
 from kvorum.metadata.acl_codes import AclOperation
@@ -12,10 +12,6 @@ from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
-
-SEVERAL_REPLICAS: Final = (
-    "This broker carries the records of partitions with one replica; this one has several."
-)
 
 
 class TopicChoice(NamedTuple):
@@ -30,7 +26,6 @@ class Hosting(NamedTuple):
 
     topics: TopicsImage
     replicas: ReplicaManager
-    broker_id: int
 
     def topic(self, choice: TopicChoice, operation: AclOperation, access: Access) -> TopicImage:
         """Return the topic.
@@ -38,12 +33,7 @@ class Hosting(NamedTuple):
         Raises RequestError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED before anybody learns
         whether a name exists, or UNKNOWN_TOPIC_OR_PARTITION.
         """
-        if choice.name:
-            topic = self.topics.by_name(choice.name)
-        else:
-            topic = self.topics.by_id.get(choice.topic_id)
-            if topic is None and choice.topic_id != ZERO_UUID:
-                raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
+        topic = self._find(choice)
         name = choice.name if topic is None else topic.name
         if not access.allows_on_topic(operation, name):
             raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -51,18 +41,33 @@ class Hosting(NamedTuple):
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic
 
+    def topic_for_broker(self, choice: TopicChoice) -> TopicImage:
+        """Return the topic for another broker, whose permission is not the topic's.
+
+        Raises RequestError: UNKNOWN_TOPIC_ID, or UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        topic = self._find(choice)
+        if topic is None:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic
+
+    def _find(self, choice: TopicChoice) -> TopicImage | None:
+        if choice.name:
+            return self.topics.by_name(choice.name)
+        topic = self.topics.by_id.get(choice.topic_id)
+        if topic is None and choice.topic_id != ZERO_UUID:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
+        return topic
+
     def partition(self, topic: TopicImage, index: int) -> Partition:
         """Return a partition that this broker hosts.
 
-        Raises RequestError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER where another broker
-        has it, and INVALID_REQUEST for one with several replicas.
+        Raises RequestError: UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER where this broker
+        does not have it.
         """
-        registration = topic.partitions.get(index)
-        if registration is None:
+        if topic.partitions.get(index) is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition = self.replicas.partition(topic.id, index)
-        if partition is not None:
-            return partition
-        if len(registration.replicas) > 1 and self.broker_id in registration.replicas:
-            raise RequestError(ErrorCode.INVALID_REQUEST, SEVERAL_REPLICAS)
-        raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if partition is None:
+            raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition

@@ -4,8 +4,8 @@ It follows the metadata image: logs are made, opened, and removed as partitions 
 blocks on the disk runs in a thread, one thing at a time; appends and reads are done in the event
 loop, which owns the open logs.
 
-Only partitions with a single replica are hosted: followers do not fetch yet. `partition` returns
-None for all others.
+A partition whose leader is another broker has a fetcher (`replica_fetcher_manager.py`); changes of
+the ISRs of those that this broker leads go to the controller (`alter_partition_manager.py`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,25 @@ from kvorum.broker.local_replica_changes import (
     local_changes,
 )
 from kvorum.broker.partition import Partition, PartitionContext
-from kvorum.broker.topic_log_configs import TopicValues, min_insync_replicas, topic_log_config
-from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.effective_configs import BrokerConfigLayers, broker_layers
+from kvorum.broker.partition_leader.outcomes import Answer
+from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
+from kvorum.node.broker.replica_fetcher_manager import (
+    FetcherEnvironment,
+    ReplicaFetcherManager,
+    ReplicaFetcherSettings,
+)
+from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.clock import Clock
 from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log_directory import LogDirectory
@@ -49,11 +58,16 @@ _MS_PER_S: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaManagerSettings:
-    """The broker's id, its properties, and how often checkpoints are written, in milliseconds."""
+    """The broker's id, its properties, and how often checkpoints are written, in milliseconds.
+
+    `lag_max_ms` is ``replica.lag.time.max.ms``.
+    """
 
     broker_id: int
     texts: Mapping[str, str]
     logs: LogManagerSettings
+    fetchers: ReplicaFetcherSettings
+    lag_max_ms: int = 30_000
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
     retention_check_ms: int = 300_000
@@ -62,13 +76,18 @@ class ReplicaManagerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaEnvironment:
-    """What the replicas of a broker live on; `on_failure` ends a broker that cannot continue."""
+    """What the replicas of a broker live on; `on_failure` ends a broker that cannot continue.
+
+    Changes of ISRs are sent over `alter_partition_channel`, fetches over connections of `outgoing`.
+    """
 
     loader: MetadataLoader
     files: FileSystem
     clock: Clock
     random: Random
     broker_epoch: Callable[[], int]
+    alter_partition_channel: NodeToControllerChannelManager
+    outgoing: Outgoing
     on_failure: Callable[[Exception], None]
 
 
@@ -82,11 +101,31 @@ class ReplicaManager:
         self._clock = environment.clock
         self._random = environment.random
         self._on_failure = environment.on_failure
+        self._alter_partition = DefaultAlterPartitionManager(
+            settings.broker_id,
+            environment.alter_partition_channel,
+            broker_epoch=environment.broker_epoch,
+            clock=environment.clock,
+            on_answer=self._on_altered,
+        )
+        self._fetchers = ReplicaFetcherManager(
+            settings.fetchers,
+            FetcherEnvironment(
+                image=lambda: self._loader.published,
+                broker_epoch=environment.broker_epoch,
+                clock=environment.clock,
+                outgoing=environment.outgoing,
+                on_failure=environment.on_failure,
+            ),
+        )
         self._context = PartitionContext(
             settings.broker_id,
             environment.broker_epoch,
             lambda: self._loader.published.cluster,
+            self._alter_partition.submit,
+            settings.lag_max_ms,
         )
+        self._configs = TopicConfigs(settings.broker_id, settings.texts)
         self._partitions: dict[tuple[bytes, int], Partition] = {}
         self._logs: LogManager | None = None
         # One thread, so that one thing at a time is done, and the last one ends before a shutdown.
@@ -136,6 +175,8 @@ class ReplicaManager:
                 self._repeat(self._tidy, self._settings.recovery_point_checkpoint_ms)
             ),
             asyncio.create_task(self._delete_old_segments()),
+            asyncio.create_task(self._shrink_isrs()),
+            asyncio.create_task(self._send_alterations()),
         ]
         if self._settings.cleaner is not None:
             self._cleaner = CleanerThread(
@@ -172,17 +213,11 @@ class ReplicaManager:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await self._fetchers.shutdown()
+        await self._alter_partition.close()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
-        return topic_log_config(self._values(topic, self._loader.published))
-
-    def _values(self, topic: str, image: MetadataImage) -> TopicValues:
-        return TopicValues(topic, image.configs, self._layers(image))
-
-    def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
-        return broker_layers(
-            image.configs, node_id=self._settings.broker_id, static=self._settings.texts
-        )
+        return topic_log_config(self._configs.values(topic, self._loader.published))
 
     def _on_image(self, image: MetadataImage) -> None:
         seen = self._seen
@@ -207,43 +242,44 @@ class ReplicaManager:
         for info in changes.deletes:
             await self._delete(info)
         await self._take_roles(changes)
-        if image.configs is not before.configs:
-            self._update_configs(before, image)
+        self._update_configs(before, image)
 
     def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
-        """Give logs the settings that have changed; each topic is looked at once."""
-        are_all_concerned = self._layers(before) != self._layers(image)
-        configs: dict[str, TopicLogConfig | None] = {}
-        for partition in self._partitions.values():
-            topic = partition.topic_partition.topic
-            if topic not in configs:
-                of_topic = (one.configs.of(ResourceType.TOPIC, topic) for one in (before, image))
-                is_same = not are_all_concerned and next(of_topic) == next(of_topic)
-                configs[topic] = None if is_same else topic_log_config(self._values(topic, image))
-            config = configs[topic]
-            if config is not None:
-                partition.log.update_config(config)
+        """Give logs and leaders the settings that have changed."""
+        topics = {partition.topic_partition.topic for partition in self._partitions.values()}
+        changed = self._configs.changed(before, image, topics)
+        for partition in self._partitions.values() if changed else ():
+            values = changed.get(partition.topic_partition.topic)
+            if values is not None:
+                partition.log.update_config(topic_log_config(values))
+                partition.update_min_insync_replicas(min_insync_replicas(values))
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:
         for info in changes.leaders:
+            self._fetchers.remove_fetcher_for_partition(info.key)
             partition = await self._hosted(info)
             if partition is not None:
-                values = self._values(info.topic_partition.topic, self._loader.published)
+                values = self._configs.values(info.topic_partition.topic, self._loader.published)
                 partition.make_leader(
                     info.registration,
                     min_insync_replicas=min_insync_replicas(values),
                     now_ms=self._clock.monotonic_ms(),
                 )
+            # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
+            await asyncio.sleep(0)
         for info in changes.followers:
-            partition = self._partitions.get((info.topic_id, info.topic_partition.partition))
-            if partition is not None:
-                partition.stop_leading(info.registration)
+            partition = await self._hosted(info)
+            # A fetcher goes on where only the ISR or the assignment has changed.
+            if partition is not None and partition.make_follower(info.registration):
+                self._fetchers.remove_fetcher_for_partition(info.key)
+                if info.registration.leader in self._seen.cluster.brokers:
+                    self._fetchers.add_fetcher_for_partition(partition, info.registration.leader)
+        await self._fetchers.shutdown_idle_fetcher_threads()
 
     async def _hosted(self, info: PartitionInfo) -> Partition | None:
-        """Return a partition, with its log made if need be; None where it is not hosted."""
-        key = info.topic_id, info.topic_partition.partition
-        known = self._partitions.get(key)
-        if known is not None or info.registration.replicas != (self._settings.broker_id,):
+        """Return a partition, with its log made if need be; None where that cannot be done."""
+        known = self._partitions.get(info.key)
+        if known is not None:
             return known
         logs = self._logs
         assert logs is not None
@@ -260,11 +296,12 @@ class ReplicaManager:
             _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
             return None
         partition = Partition(info.topic_partition, info.topic_id, log, self._context)
-        self._partitions[key] = partition
+        self._partitions[info.key] = partition
         return partition
 
     async def _delete(self, info: PartitionInfo) -> None:
-        partition = self._partitions.pop((info.topic_id, info.topic_partition.partition), None)
+        self._fetchers.remove_fetcher_for_partition(info.key)
+        partition = self._partitions.pop(info.key, None)
         if partition is not None:
             partition.close()
         logs = self._logs
@@ -293,6 +330,25 @@ class ReplicaManager:
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
                 await asyncio.sleep(0)
+
+    async def _shrink_isrs(self) -> None:
+        """Look again and again for followers that lag (Kafka's isr-expiration)."""
+        while True:
+            await asyncio.sleep(self._settings.lag_max_ms / 2 / _MS_PER_S)
+            for partition in tuple(self._partitions.values()):
+                partition.shrink_isr(self._clock.monotonic_ms())
+
+    async def _send_alterations(self) -> None:
+        try:
+            await self._alter_partition.run()
+        except Exception as error:
+            self._on_failure(error)
+            raise
+
+    def _on_altered(self, proposal: IsrProposal, answer: Answer) -> None:
+        partition = self._partitions.get(proposal.key)
+        if partition is not None:
+            partition.on_altered(proposal, answer, self._clock.monotonic_ms())
 
     def _tidy(self) -> None:
         logs = self._logs

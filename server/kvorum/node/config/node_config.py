@@ -21,6 +21,7 @@ from kvorum.node.config.settings import (
     NetworkSettings,
     PolicySettings,
     QuorumSettings,
+    ReplicationSettings,
     TopicSettings,
     broker_settings,
     log_settings,
@@ -29,6 +30,7 @@ from kvorum.node.config.settings import (
     network_settings,
     policy_settings,
     quorum_settings,
+    replication_settings,
     topic_settings,
 )
 from kvorum.node.config.values import BrokerValues
@@ -59,6 +61,7 @@ class NodeConfig:
     quorum: QuorumSettings
     broker: BrokerSettings
     logs: LogSettings
+    replication: ReplicationSettings
     topics: TopicSettings
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
@@ -121,6 +124,7 @@ class NodeConfig:
             quorum=quorum,
             broker=broker_settings(values),
             logs=log_settings(values),
+            replication=replication_settings(values),
             topics=topic_settings(values),
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),

@@ -95,6 +95,20 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """``replica.*``: how followers fetch, and when they no longer count as in sync."""
+
+    fetcher_count: int
+    fetch_wait_ms_max: int
+    fetch_bytes_min: int
+    fetch_bytes_max: int
+    fetch_response_bytes_max: int
+    fetch_backoff_ms: int
+    socket_timeout_ms: int
+    lag_ms_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSettings:
     """The defaults of topics, and which operations on them are allowed."""
 
@@ -212,6 +226,20 @@ def _cleaner_settings(values: BrokerValues) -> CleanerSettings:
         backoff_ms=values.integer("log.cleaner.backoff.ms"),
         dedupe_buffer_bytes=values.integer("log.cleaner.dedupe.buffer.size"),
         load_factor=values.number("log.cleaner.io.buffer.load.factor"),
+    )
+
+
+def replication_settings(values: BrokerValues) -> ReplicationSettings:
+    """Read the keys about followers."""
+    return ReplicationSettings(
+        fetcher_count=values.integer("num.replica.fetchers"),
+        fetch_wait_ms_max=values.integer("replica.fetch.wait.max.ms"),
+        fetch_bytes_min=values.integer("replica.fetch.min.bytes"),
+        fetch_bytes_max=values.integer("replica.fetch.max.bytes"),
+        fetch_response_bytes_max=values.integer("replica.fetch.response.max.bytes"),
+        fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
+        socket_timeout_ms=values.integer("replica.socket.timeout.ms"),
+        lag_ms_max=values.integer("replica.lag.time.max.ms"),
     )
 
 

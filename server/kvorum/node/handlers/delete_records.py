@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
@@ -35,27 +37,58 @@ NOTHING: Final = -1
 _log = logging.getLogger(__name__)
 
 
+class _Deletion(NamedTuple):
+    """A deletion that the leader has made, and the result that its followers complete."""
+
+    partition: Partition
+    offset: int
+    result: DeleteRecordsResponseDeleteRecordsPartitionResult
+
+
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
-    """Delete what is asked for; a partition with one replica needs nobody else for it."""
+    """Delete what is asked for; wait until the followers that are alive have followed."""
     body = request.body
     assert isinstance(body, DeleteRecordsRequest)
-    hosting = broker.hosting
-    return DeleteRecordsResponse(
+    deletions: list[_Deletion] = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponseDeleteRecordsTopicResult(
-                name=topic.name, partitions=_topic(topic, request, hosting, broker)
+                name=topic.name, partitions=_topic(topic, request, broker, deletions)
             )
             for topic in body.topics
         ]
     )
+    await wait_until(
+        lambda: all(map(_is_complete, deletions)),
+        [one.partition for one in deletions],
+        timeout_ms=body.timeout_ms,
+    )
+    for one in deletions:
+        _finish(one)
+    return response
+
+
+def _is_complete(one: _Deletion) -> bool:
+    return not one.partition.is_leader or one.partition.low_watermark >= one.offset
+
+
+def _finish(one: _Deletion) -> None:
+    """Set the low watermark, and the error of a deletion that did not reach every replica."""
+    one.result.low_watermark = one.partition.low_watermark
+    if not one.partition.is_leader:
+        one.result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        one.result.low_watermark = NOTHING
+    elif one.result.low_watermark < one.offset:
+        one.result.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
 def _topic(
     topic: DeleteRecordsRequestDeleteRecordsTopic,
     request: IncomingRequest,
-    hosting: Hosting,
     broker: BrokerServices,
+    deletions: list[_Deletion],
 ) -> list[DeleteRecordsResponseDeleteRecordsPartitionResult]:
+    hosting = broker.hosting
     try:
         choice = TopicChoice(topic.name, ZERO_UUID)
         found = hosting.topic(choice, AclOperation.DELETE, request.access)
@@ -64,13 +97,13 @@ def _topic(
     results: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
     for wish in topic.partitions:
         try:
-            low_watermark = _delete(wish, found, hosting, broker)
+            partition, offset = _delete(wish, found, hosting, broker)
         except (RequestError, LeaderRefusesError) as error:
             results.append(_refusal(wish.partition_index, error.code))
             continue
-        results.append(
-            DeleteRecordsResponseDeleteRecordsPartitionResult(wish.partition_index, low_watermark)
-        )
+        result = DeleteRecordsResponseDeleteRecordsPartitionResult(wish.partition_index)
+        deletions.append(_Deletion(partition, offset, result))
+        results.append(result)
     return results
 
 
@@ -79,8 +112,11 @@ def _delete(
     topic: TopicImage,
     hosting: Hosting,
     broker: BrokerServices,
-) -> int:
-    """Return the low watermark behind the deletion; raises RequestError or LeaderRefusesError."""
+) -> tuple[Partition, int]:
+    """Delete in this leader's log; raises RequestError or LeaderRefusesError.
+
+    Returns the partition, and the offset that the starts of all its logs must reach.
+    """
     if topic.partitions.get(wish.partition_index) is None:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.name in INTERNAL_TOPICS:
@@ -93,12 +129,13 @@ def _delete(
     if offset < 0:
         raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
-        return partition.delete_records(offset, now_ms=broker.clock.wall_ms())
+        partition.delete_records(offset, now_ms=broker.clock.wall_ms())
     except OffsetOutOfRangeError as error:
         raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE) from error
     except StorageError as error:
         _log.error("%s", error)
         raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
+    return partition, offset
 
 
 def _refusal(index: int, code: ErrorCode) -> DeleteRecordsResponseDeleteRecordsPartitionResult:

@@ -1,4 +1,4 @@
-"""Fetch (1) on a broker: partitions that it leads, and the metadata topic where it may be read."""
+"""Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
+    FetchingReplica,
     FetchParams,
     FetchResult,
     PartitionFetch,
@@ -29,6 +31,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponseAbortedTransaction,
+    FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
     FetchResponsePartitionData,
 )
@@ -38,6 +41,8 @@ from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+FIRST_VERSION_FROM_FOLLOWERS: Final = 11
+"""From this version on a consumer may read from a follower too (KIP-392)."""
 _DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 
 
@@ -93,6 +98,9 @@ async def _records(
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, broker.config.logs.fetch_bytes_max),
         isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
+        replica=_replica(body),
+        is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
+        now_ms=broker.clock.monotonic_ms(),
     )
     results = iter(await fetch_messages(everything, params))
     read = [
@@ -120,9 +128,7 @@ def _sorted_out(
     fetches: list[PartitionFetch] = []
     refusals: list[FetchResponsePartitionData] = []
     try:
-        found = hosting.topic(
-            TopicChoice(topic.topic, topic.topic_id), AclOperation.READ, request.access
-        )
+        found = _topic(TopicChoice(topic.topic, topic.topic_id), request, hosting)
     except RequestError as error:
         return [], [_refused_partition(index, error.code) for index in wishes]
     for wish in wishes.values():
@@ -138,9 +144,29 @@ def _sorted_out(
                 wish.partition_max_bytes,
                 wish.current_leader_epoch,
                 topic.topic_id,
+                wish.last_fetched_epoch,
+                wish.log_start_offset,
             )
         )
     return fetches, refusals
+
+
+def _topic(choice: TopicChoice, request: IncomingRequest, hosting: Hosting) -> TopicImage:
+    """Return the topic; a follower needs a permission on the cluster, and none on the topic."""
+    body = request.body
+    assert isinstance(body, FetchRequest)
+    if _replica(body) is None:
+        return hosting.topic(choice, AclOperation.READ, request.access)
+    if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+        raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return hosting.topic_for_broker(choice)
+
+
+def _replica(body: FetchRequest) -> FetchingReplica | None:
+    """Return the follower that fetches, None for a consumer; new versions have its epoch too."""
+    if body.replica_state.replica_id >= 0:
+        return FetchingReplica(body.replica_state.replica_id, body.replica_state.replica_epoch)
+    return FetchingReplica(body.replica_id, -1) if body.replica_id >= 0 else None
 
 
 def _of_topic(
@@ -164,8 +190,8 @@ def _read_partition(
             aborted_transactions=None,
             records=b"",
         )
-    is_committed = params.isolation is IsolationLevel.READ_COMMITTED
-    return FetchResponsePartitionData(
+    is_committed = params.isolation is IsolationLevel.READ_COMMITTED and params.replica is None
+    data = FetchResponsePartitionData(
         partition_index=index,
         high_watermark=read.high_watermark,
         last_stable_offset=read.last_stable_offset,
@@ -178,6 +204,9 @@ def _read_partition(
         else None,
         records=read.records,
     )
+    if read.diverging is not None:
+        data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
+    return data
 
 
 def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionData:

@@ -41,6 +41,8 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.primitives import Message
 
+CONSUMER_ID: Final = -1
+"""The replica id in the request of a consumer; others may read to the end of the log."""
 FIRST_VERSION_WITH_EPOCH = 4
 FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
     {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
@@ -184,8 +186,7 @@ def _partition(
         partition = hosting.partition(topic, asked.partition_index)
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()
-        isolation = IsolationLevel(body.isolation_level)
-        found = _place(partition, asked.timestamp, isolation)
+        found = _place(partition, asked.timestamp, _readable_end(partition, body))
     except (RequestError, LeaderRefusesError) as error:
         answered.error_code = error.code
         return answered
@@ -199,12 +200,16 @@ def _partition(
     return answered
 
 
-def _place(
-    partition: Partition, timestamp: int, isolation: IsolationLevel
-) -> TimestampAndOffset | None:
+def _readable_end(partition: Partition, body: ListOffsetsRequest) -> int:
+    """Return the offset up to which a client may read: a consumer up to what is committed."""
+    if body.replica_id != CONSUMER_ID:
+        return partition.log.log_end_offset
+    return partition.readable_end(IsolationLevel(body.isolation_level))
+
+
+def _place(partition: Partition, timestamp: int, end_offset: int) -> TimestampAndOffset | None:
     """Return the place that a timestamp, or a number for a place, stands for; None without one."""
     log = partition.log
-    end_offset = partition.readable_end(isolation)
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, end_offset, partition.leader_epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:

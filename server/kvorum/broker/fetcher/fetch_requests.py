@@ -1,0 +1,131 @@
+"""A follower's requests to a leader, in the versions that the metadata version stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState
+from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchRequestReplicaState,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+)
+
+NO_SESSION: Final = (0, -1)
+"""The session id and epoch of a full fetch that wants no session."""
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+_FETCH_VERSIONS: Final = (
+    (MetadataVersion.V4_1_IV1, 18),
+    (MetadataVersion.V3_9_IV0, 17),
+    (MetadataVersion.V3_7_IV4, 16),
+    (MetadataVersion.V3_5_IV1, 15),
+    (MetadataVersion.V3_5_IV0, 14),
+)
+_OLDEST_FETCH_VERSION: Final = 13
+_LIST_OFFSETS_VERSIONS: Final = (
+    (MetadataVersion.V4_2_IV1, 11),
+    (MetadataVersion.V4_0_IV3, 10),
+    (MetadataVersion.V3_9_IV0, 9),
+    (MetadataVersion.V3_5_IV0, 8),
+)
+_OLDEST_LIST_OFFSETS_VERSION: Final = 7
+
+
+class FetcherSettings(NamedTuple):
+    """The id of the follower, and ``replica.fetch.*``."""
+
+    broker_id: int
+    wait_ms_max: int = 500
+    bytes_min: int = 1
+    bytes_max: int = 1_048_576
+    response_bytes_max: int = 10_485_760
+    backoff_ms: int = 1_000
+
+
+def fetch_version(metadata_version: MetadataVersion) -> int:
+    """Return the version in which followers fetch."""
+    return next(
+        (version for first, version in _FETCH_VERSIONS if metadata_version >= first),
+        _OLDEST_FETCH_VERSION,
+    )
+
+
+def list_offsets_version(metadata_version: MetadataVersion) -> int:
+    """Return the version in which followers ask for a leader's offsets."""
+    return next(
+        (version for first, version in _LIST_OFFSETS_VERSIONS if metadata_version >= first),
+        _OLDEST_LIST_OFFSETS_VERSION,
+    )
+
+
+def fetch_request(
+    states: Iterable[PartitionFetchState],
+    settings: FetcherSettings,
+    *,
+    version: int,
+    broker_epoch: int,
+) -> FetchRequest:
+    """Return the request for partitions in their order, grouped where neighbours share a topic."""
+    has_state = version >= FIRST_VERSION_WITH_REPLICA_STATE
+    session_id, session_epoch = NO_SESSION
+    return FetchRequest(
+        replica_id=-1 if has_state else settings.broker_id,
+        replica_state=FetchRequestReplicaState(settings.broker_id, broker_epoch)
+        if has_state
+        else FetchRequestReplicaState(),
+        max_wait_ms=settings.wait_ms_max,
+        min_bytes=settings.bytes_min,
+        max_bytes=settings.response_bytes_max,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=[
+            FetchRequestFetchTopic(
+                topic_id=topic_id, partitions=[_fetch_partition(one, settings) for one in of_topic]
+            )
+            for topic_id, of_topic in groupby(states, key=lambda one: one.partition.topic_id)
+        ],
+    )
+
+
+def _fetch_partition(
+    state: PartitionFetchState, settings: FetcherSettings
+) -> FetchRequestFetchPartition:
+    return FetchRequestFetchPartition(
+        partition=state.partition.index,
+        current_leader_epoch=state.leader_epoch,
+        fetch_offset=state.fetch_offset,
+        last_fetched_epoch=state.last_fetched_epoch,
+        log_start_offset=state.partition.replica.log_start_offset,
+        partition_max_bytes=settings.bytes_max,
+    )
+
+
+def list_offsets_request(
+    states: Sequence[PartitionFetchState], timestamp: int, *, broker_id: int
+) -> ListOffsetsRequest:
+    """Return the request for one offset of each partition's leader."""
+    in_order = sorted(states, key=lambda one: one.partition.topic)
+    return ListOffsetsRequest(
+        replica_id=broker_id,
+        topics=[
+            ListOffsetsRequestListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsRequestListOffsetsPartition(
+                        one.partition.index, one.leader_epoch, timestamp
+                    )
+                    for one in of_topic
+                ],
+            )
+            for topic, of_topic in groupby(in_order, key=lambda one: one.partition.topic)
+        ],
+    )

@@ -1,0 +1,83 @@
+"""How far a follower has fetched one partition (Kafka's PartitionFetchState)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from kvorum.broker.fetcher.follower_replica import FollowerReplica
+from kvorum.broker.partition import NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """A partition that is to be fetched: its names, and the replica that is written to."""
+
+    topic: str
+    topic_id: bytes
+    index: int
+    replica: FollowerReplica
+
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """The topic id and the index."""
+        return self.topic_id, self.index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFetchState:
+    """The next offset to fetch, the leader epoch to fetch in, and when to go on after an error.
+
+    `last_fetched_epoch` is the epoch of the last record, -1 without one. `is_truncating` means that
+    the log knows no epoch: before the first fetch, it is truncated to the high watermark.
+    """
+
+    partition: FetchedPartition
+    leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    is_truncating: bool = False
+    due_ms: float = 0.0
+
+    def is_ready(self, now_ms: float) -> bool:
+        """Return whether the partition may be fetched."""
+        return not self.is_truncating and self.due_ms <= now_ms
+
+    def is_same_fetch(self, asked: PartitionFetchState) -> bool:
+        """Return whether a fetch of the state `asked` is still the one that this state needs."""
+        return (self.fetch_offset, self.leader_epoch) == (asked.fetch_offset, asked.leader_epoch)
+
+    def at_end_of_log(self) -> Self:
+        """Return the state behind a truncation, or another change of the log."""
+        replica = self.partition.replica
+        return replace(
+            self,
+            fetch_offset=replica.log_end_offset,
+            last_fetched_epoch=replica.latest_epoch,
+            is_truncating=False,
+        )
+
+    def behind(self, last_epoch: int | None) -> Self:
+        """Return the state behind an append; without a record the last epoch stays as it is."""
+        return replace(
+            self,
+            fetch_offset=self.partition.replica.log_end_offset,
+            last_fetched_epoch=self.last_fetched_epoch if last_epoch is None else last_epoch,
+        )
+
+
+def initial_fetch_state(partition: FetchedPartition, leader_epoch: int) -> PartitionFetchState:
+    """Return the state of a partition whose leader is new.
+
+    A log that knows epochs is fetched from its end on: the leader finds where the two diverge.
+    """
+    replica = partition.replica
+    epoch = replica.latest_epoch
+    is_truncating = epoch == NO_EPOCH
+    return PartitionFetchState(
+        partition=partition,
+        leader_epoch=leader_epoch,
+        fetch_offset=replica.high_watermark if is_truncating else replica.log_end_offset,
+        last_fetched_epoch=epoch,
+        is_truncating=is_truncating,
+    )

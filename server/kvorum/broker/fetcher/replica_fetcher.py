@@ -1,0 +1,206 @@
+"""The partitions that a follower fetches from one leader (Kafka's AbstractFetcherThread).
+
+Pure: `fetch` returns the request to send, `on_response` takes in its response, and `on_failure`
+ends a request without one. Partitions may be added and removed meanwhile: what a response says of
+a partition that has changed since the request is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings, fetch_request
+from kvorum.broker.fetcher.partition_fetch_state import (
+    FetchedPartition,
+    PartitionFetchState,
+    initial_fetch_state,
+)
+from kvorum.broker.fetcher.truncation import truncation_offset
+from kvorum.broker.partition import EpochEndOffset
+from kvorum.storage.errors import StorageError
+from kvorum.storage.producer_state import ProducerError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    FetchResponsePartitionData,
+)
+
+Key = tuple[bytes, int]
+
+
+class Fetch(NamedTuple):
+    """A request, and the state in which each of its partitions was then."""
+
+    request: FetchRequest
+    asked: Mapping[Key, PartitionFetchState]
+
+
+class ReplicaFetcher:
+    """The states of the partitions; those that got data least recently come first in a request.
+
+    `on_problem` is called with a partition and a sentence about what happened to it.
+    """
+
+    def __init__(
+        self, settings: FetcherSettings, on_problem: Callable[[FetchedPartition, str], None]
+    ) -> None:
+        self._settings = settings
+        self._on_problem = on_problem
+        self._states: dict[Key, PartitionFetchState] = {}
+        self.failed: set[Key] = set()
+        """Partitions that wait for another leader epoch, after an error that would come again."""
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        """The partitions that are fetched."""
+        return frozenset(self._states)
+
+    def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
+        """Fetch a partition in a leader epoch; in the epoch that is known it goes on as before."""
+        self.failed.discard(partition.key)
+        known = self._states.get(partition.key)
+        if known is None or known.leader_epoch != leader_epoch:
+            self._put_last(initial_fetch_state(partition, leader_epoch))
+
+    def remove(self, key: Key) -> None:
+        """Fetch a partition no longer."""
+        self._states.pop(key, None)
+        self.failed.discard(key)
+
+    def fetch(self, now_ms: float, *, version: int, broker_epoch: int) -> Fetch | None:
+        """Return the request to send, None while no partition is ready.
+
+        A log that knows no epoch is truncated to its high watermark first.
+        """
+        for state in tuple(self._states.values()):
+            if state.is_truncating:
+                self.truncate(state, state.fetch_offset)
+        asked = {key: state for key, state in self._states.items() if state.is_ready(now_ms)}
+        if not asked:
+            return None
+        request = fetch_request(
+            asked.values(), self._settings, version=version, broker_epoch=broker_epoch
+        )
+        return Fetch(request, asked)
+
+    def next_due_ms(self, now_ms: float) -> float:
+        """Return when `fetch` should be called again after it has returned None."""
+        latest = now_ms + self._settings.backoff_ms
+        return min((latest, *(state.due_ms for state in self._states.values())))
+
+    def on_failure(self, now_ms: float) -> None:
+        """Let every partition wait: the leader has not answered."""
+        self._delay(tuple(self._states), now_ms)
+
+    def on_response(
+        self, fetch: Fetch, response: FetchResponse, now_ms: float
+    ) -> list[PartitionFetchState]:
+        """Take in a response; return the partitions whose offset the leader does not have.
+
+        Their owner asks the leader for its offsets (see `out_of_range`).
+        """
+        if response.error_code != ErrorCode.NONE:
+            self.on_failure(now_ms)
+            return []
+        out_of_range: list[PartitionFetchState] = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                state = self.current(key, fetch.asked.get(key), now_ms)
+                if state is None:
+                    continue
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    out_of_range.append(state)
+                elif data.error_code != ErrorCode.NONE:
+                    self.on_error(state, data.error_code, now_ms)
+                elif data.diverging_epoch.end_offset >= 0 or data.diverging_epoch.epoch >= 0:
+                    self._on_divergence(state, data)
+                else:
+                    self._on_data(state, data, now_ms)
+        return out_of_range
+
+    def current(
+        self, key: Key, asked: PartitionFetchState | None, now_ms: float
+    ) -> PartitionFetchState | None:
+        """Return the state of a partition; None if it is another than when it was asked about."""
+        state = self._states.get(key)
+        if state is None or asked is None:
+            return None
+        return state if state.is_same_fetch(asked) and state.is_ready(now_ms) else None
+
+    def on_error(self, state: PartitionFetchState, code: int, now_ms: float) -> None:
+        """Wait after an error of a leader, or for another leader epoch if this one is over."""
+        if code == ErrorCode.FENCED_LEADER_EPOCH:
+            # The state is the one that was asked about, so no later epoch is known here yet.
+            self._fail(state, "The leader is of a later epoch")
+        else:
+            self._delay((state.partition.key,), now_ms)
+
+    def truncate(self, state: PartitionFetchState, offset: int, *, fully: bool = False) -> None:
+        """Truncate a log to `offset`, or wholly so that it starts there; fetch from its end on."""
+        replica = state.partition.replica
+        try:
+            if fully:
+                replica.truncate_fully_and_start_at(offset)
+            else:
+                replica.truncate_to(offset)
+        except StorageError as error:
+            self._fail(state, f"The log cannot be truncated: {error}")
+            return
+        self._states[state.partition.key] = state.at_end_of_log()
+
+    def _on_divergence(self, state: PartitionFetchState, data: FetchResponsePartitionData) -> None:
+        """Truncate. The response's high watermark is not taken: it may lie above the new end."""
+        leader = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        replica = state.partition.replica
+        offset = truncation_offset(leader, replica, fallback=state.fetch_offset)
+        if offset < replica.high_watermark:
+            self._on_problem(
+                state.partition,
+                f"The log is truncated to {offset}, below the high watermark "
+                f"{replica.high_watermark}",
+            )
+        self.truncate(state, offset)
+
+    def _on_data(
+        self, state: PartitionFetchState, data: FetchResponsePartitionData, now_ms: float
+    ) -> None:
+        replica = state.partition.replica
+        if state.fetch_offset != replica.log_end_offset:
+            self._fail(
+                state, f"Offset {state.fetch_offset} is not the end {replica.log_end_offset}"
+            )
+            return
+        try:
+            last_epoch = replica.append(data.records or b"", leader_epoch=state.leader_epoch)
+            replica.follow_leader(data.high_watermark, data.log_start_offset)
+        except CorruptBatchError as error:
+            # The leader may have read while its log changed: the next response may be sound.
+            self._on_problem(state.partition, f"The leader returned corrupt records: {error}")
+            self._states[state.partition.key] = state.at_end_of_log()
+            self._delay((state.partition.key,), now_ms)
+        except (StorageError, ProducerError) as error:
+            self._fail(state, f"Records cannot be appended: {error}")
+        else:
+            if last_epoch is not None:
+                self._put_last(state.behind(last_epoch))
+
+    def _fail(self, state: PartitionFetchState, problem: str) -> None:
+        self._states.pop(state.partition.key, None)
+        self.failed.add(state.partition.key)
+        self._on_problem(state.partition, problem)
+
+    def _delay(self, keys: Iterable[Key], now_ms: float) -> None:
+        due_ms = now_ms + self._settings.backoff_ms
+        for key in keys:
+            state = self._states[key]
+            if state.due_ms <= now_ms:
+                self._states[key] = replace(state, due_ms=due_ms)
+
+    def _put_last(self, state: PartitionFetchState) -> None:
+        self._states.pop(state.partition.key, None)
+        self._states[state.partition.key] = state

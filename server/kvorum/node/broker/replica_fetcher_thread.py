@@ -1,0 +1,133 @@
+"""A task that fetches from one leader again and again (Kafka's ReplicaFetcherThread)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.fetcher.out_of_range import OffsetSearch
+from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
+from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
+from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
+from kvorum.node.clock import Clock
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.outbound.client_connection import ClientConnectionError
+from kvorum.wire.errors import WireError
+
+_MS_PER_S: Final = 1000
+_log = logging.getLogger(__name__)
+
+
+class ReplicaFetcherThread:
+    """The partitions of one leader that one connection fetches; it runs until `close`."""
+
+    def __init__(
+        self,
+        leader: RemoteLeaderEndpoint,
+        settings: FetcherSettings,
+        *,
+        broker_epoch: Callable[[], int],
+        clock: Clock,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._leader = leader
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._clock = clock
+        self._on_failure = on_failure
+        self._fetcher = ReplicaFetcher(settings, _report)
+        self._added = asyncio.Event()
+        self._complaint = ""
+        self._task = asyncio.create_task(self._run())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no partition to fetch, and none that waits for another leader epoch."""
+        return not self._fetcher.keys and not self._fetcher.failed
+
+    def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
+        """Fetch a partition from the next request on."""
+        self._fetcher.add(partition, leader_epoch)
+        self._added.set()
+
+    def remove(self, key: Key) -> None:
+        """Fetch a partition no longer; a response that is under way does not change it any more."""
+        self._fetcher.remove(key)
+
+    async def close(self) -> None:
+        """End, wherever the task is."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await self._leader.close()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._do_work()
+        except Exception as error:
+            self._on_failure(error)
+            raise
+
+    async def _do_work(self) -> None:
+        """Fetch once, or wait until there is something to fetch."""
+        if not self._fetcher.keys:
+            await self._wait()
+            return
+        try:
+            await self._leader.connect()
+            await self._fetch()
+        except (ClientConnectionError, WireError) as error:
+            self._complain(str(error))
+            self._leader.abort()
+            self._fetcher.on_failure(self._now_ms())
+            await self._wait()
+
+    async def _fetch(self) -> None:
+        version = self._leader.fetch_version
+        fetch = self._fetcher.fetch(
+            self._now_ms(), version=version, broker_epoch=self._broker_epoch()
+        )
+        if fetch is None:
+            await self._wait()
+            return
+        response = await self._leader.fetch(fetch.request, version)
+        self._complaint = ""
+        states = self._fetcher.on_response(fetch, response, self._now_ms())
+        search = OffsetSearch(states) if states else None
+        while search is not None:
+            offsets = await self._leader.list_offsets(search.request(self._settings.broker_id))
+            search = search.on_response(self._fetcher, offsets, self._now_ms())
+
+    async def _wait(self) -> None:
+        """Wait until a delay is over, or a partition is added."""
+        now_ms = self._now_ms()
+        delay_ms = max(self._fetcher.next_due_ms(now_ms) - now_ms, 0)
+        self._added.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_ms / _MS_PER_S):
+                await self._added.wait()
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_ms()
+
+    def _complain(self, error: str) -> None:
+        """Log a problem once, until the leader answers again or the problem is another one."""
+        if self._complaint != error:
+            self._complaint = error
+            _log.warning(LogEvent("A leader cannot be fetched from", error=error))
+
+
+def _report(partition: FetchedPartition, problem: str) -> None:
+    _log.warning(
+        LogEvent(
+            "A replica has a problem",
+            topic=partition.topic,
+            partition=partition.index,
+            problem=problem,
+        )
+    )

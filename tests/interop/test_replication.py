@@ -1,0 +1,150 @@
+"""Our brokers and real ones replicate the same partition, and either leads it.
+
+One of our controllers has one of our brokers and two real ones. The tests share the cluster and
+leave it as they found it: every broker up, every replica in sync. KVORUM_REAL_CONTROLLERS=1 in the
+environment puts a real controller in the place of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.controller_quorum import Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.replicated_records import Writer, check
+
+pytestmark = pytest.mark.interop
+
+OURS, REAL, OTHER = 11, 12, 13
+EVERYBODY = {OURS, REAL, OTHER}
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerCluster]:
+    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
+    made = BrokerCluster(
+        kind,
+        tmp_path_factory.mktemp("mixed-brokers"),
+        brokers=3,
+        java=java,
+        tools=kafka_tools,
+        ours={OURS},
+        controllers=1,
+    )
+    with made.running():
+        made.wait_for_brokers(*EVERYBODY)
+        yield made
+
+
+def make_topic(cluster: BrokerCluster, topic: str, *replicas: int) -> None:
+    assignment = ":".join(map(str, replicas))
+    cluster.tool(
+        *("kafka-topics", "--create", "--topic", topic),
+        *("--replica-assignment", assignment, "--config", "min.insync.replicas=2"),
+    )
+    cluster.wait_for_partitions(topic, leaders={replicas[0]}, isr=set(replicas))
+
+
+def elect(cluster: BrokerCluster, topic: str, folder: Path) -> None:
+    """Let the preferred replica lead."""
+    file = folder / "election.json"
+    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0}]}))
+    arguments = ("--election-type", "preferred", "--path-to-json-file", str(file))
+    cluster.tool("kafka-leader-election", *arguments)
+
+
+def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -> None:
+    """Give the partition other replicas, and wait until Kafka's tool finds it done."""
+    file = folder / "reassignment.json"
+    one = {"topic": topic, "partition": 0, "replicas": list(replicas)}
+    file.write_text(json.dumps({"version": 1, "partitions": [one]}))
+    arguments = ("--reassignment-json-file", str(file))
+    cluster.tool("kafka-reassign-partitions", *arguments, "--execute")
+
+    def look() -> bool | None:
+        done = cluster.tool("kafka-reassign-partitions", *arguments, "--verify").stdout
+        return "is completed" in done or None
+
+    wait_for(look, lambda: f"the reassignment: {cluster.partitions(topic)}")
+
+
+def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Path) -> None:
+    topic = "moved"
+    make_topic(cluster, topic, OURS, REAL, OTHER)
+    with Writer(cluster.servers, topic) as writer:
+        for first in (REAL, OURS, OTHER, OURS):
+            writer.wait_for_acknowledged(200)
+            others = sorted(EVERYBODY - {first})
+            reassign(cluster, topic, tmp_path, first, *others)
+            elect(cluster, topic, tmp_path)
+            cluster.wait_for_partitions(topic, leaders={first}, isr=EVERYBODY)
+        writer.wait_for_acknowledged(200)
+    check(cluster, writer, EVERYBODY)
+    described = cluster.tool("kafka-topics", "--describe", "--topic", topic).stdout
+    assert f"Leader: {OURS}" in described, described
+    under = cluster.tool("kafka-topics", "--describe", "--under-replicated-partitions").stdout
+    assert topic not in under
+
+
+@pytest.mark.parametrize("victim", [OURS, REAL])
+def test_a_killed_leader_loses_nothing(cluster: BrokerCluster, victim: int, tmp_path: Path) -> None:
+    topic = f"killed-{victim}"
+    make_topic(cluster, topic, victim, *sorted(EVERYBODY - {victim}))
+    broker = cluster.brokers[victim]
+    with Writer(cluster.servers, topic) as writer:
+        for _ in range(2):
+            writer.wait_for_acknowledged(200)
+            broker.kill()
+            left = EVERYBODY - {victim}
+            cluster.wait_for_partitions(topic, leaders=left, isr=left)
+            writer.wait_for_acknowledged(200)
+            broker.start()
+            cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
+            elect(cluster, topic, tmp_path)
+            cluster.wait_for_partitions(topic, leaders={victim}, isr=EVERYBODY)
+    check(cluster, writer, EVERYBODY)
+
+
+def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_path: Path) -> None:
+    topic = "reassigned"
+    make_topic(cluster, topic, REAL, OTHER)
+    with Writer(cluster.servers, topic) as writer:
+        writer.wait_for_acknowledged(300)
+        reassign(cluster, topic, tmp_path, OURS, REAL)
+        elect(cluster, topic, tmp_path)
+        cluster.wait_for_partitions(topic, leaders={OURS}, isr={OURS, REAL})
+        writer.wait_for_acknowledged(300)
+        reassign(cluster, topic, tmp_path, OTHER, REAL)
+        cluster.wait_for_partitions(topic, leaders={OTHER, REAL}, isr={OTHER, REAL})
+        writer.wait_for_acknowledged(300)
+    check(cluster, writer, {OTHER, REAL})
+    ours = cluster.brokers[OURS].folder
+    wait_for(
+        lambda: not list(ours.glob(f"*/{topic}-0/*.log")) or None,
+        lambda: "the replica that was taken away is still there",
+    )
+
+
+def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path: Path) -> None:
+    topic = "stopped"
+    make_topic(cluster, topic, OURS, REAL, OTHER)
+    ours = cluster.brokers[OURS]
+    with Writer(cluster.servers, topic) as writer:
+        writer.wait_for_acknowledged(200)
+        assert ours.stop() == 0
+        left = {REAL, OTHER}
+        cluster.wait_for_partitions(topic, leaders=left, isr=left)
+        writer.wait_for_acknowledged(200)
+        ours.start()
+        cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
+        elect(cluster, topic, tmp_path)
+        cluster.wait_for_partitions(topic, leaders={OURS}, isr=EVERYBODY)
+    check(cluster, writer, EVERYBODY)

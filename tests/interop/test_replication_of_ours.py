@@ -1,0 +1,96 @@
+"""Three of our brokers replicate in processes of their own, and are killed again and again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.replicated_records import Writer, check
+
+pytestmark = pytest.mark.interop
+
+EVERYBODY = {11, 12, 13}
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerCluster]:
+    made = BrokerCluster(
+        "kvorum",
+        tmp_path_factory.mktemp("our-brokers"),
+        brokers=3,
+        java=java,
+        tools=kafka_tools,
+        ours=EVERYBODY,
+        controllers=1,
+    )
+    with made.running():
+        made.wait_for_brokers(*EVERYBODY)
+        yield made
+
+
+def make_topic(cluster: BrokerCluster, topic: str) -> None:
+    cluster.tool(
+        *("kafka-topics", "--create", "--topic", topic, "--replica-assignment", "11:12:13"),
+        *("--config", "min.insync.replicas=2", "--config", "segment.bytes=1048576"),
+    )
+    cluster.wait_for_partitions(topic, leaders=EVERYBODY, isr=EVERYBODY)
+
+
+def leader_of(cluster: BrokerCluster, topic: str) -> int:
+    return wait_for(
+        lambda: cluster.partitions(topic)[0].leader if cluster.partitions(topic) else None,
+        lambda: f"{topic} has no leader",
+    )
+
+
+def wait_for_isr_at(cluster: BrokerCluster, node_id: int, topic: str, isr: set[int]) -> None:
+    def look() -> bool | None:
+        found = cluster.partitions_at(cluster.brokers[node_id], topic)
+        return (bool(found) and set(found[0].isr) == isr) or None
+
+    wait_for(look, lambda: f"broker {node_id} does not show {isr}")
+
+
+def test_leaders_that_are_killed_lose_nothing(cluster: BrokerCluster) -> None:
+    topic = "killed"
+    make_topic(cluster, topic)
+    with Writer(cluster.servers, topic) as writer:
+        for _ in range(ROUNDS):
+            writer.wait_for_acknowledged(200)
+            victim = leader_of(cluster, topic)
+            cluster.brokers[victim].kill()
+            left = EVERYBODY - {victim}
+            cluster.wait_for_partitions(topic, leaders=left, isr=left)
+            writer.wait_for_acknowledged(200)
+            cluster.brokers[victim].start()
+            cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
+    check(cluster, writer, EVERYBODY)
+
+
+def test_a_leader_that_sleeps_is_replaced(cluster: BrokerCluster) -> None:
+    """It wakes up as a leader that does not know better, with records that nobody else has."""
+    topic = "slept"
+    make_topic(cluster, topic)
+    with Writer(cluster.servers, topic) as writer:
+        for _ in range(2):
+            writer.wait_for_acknowledged(200)
+            sleeper = leader_of(cluster, topic)
+            process = cluster.brokers[sleeper].process
+            assert process is not None
+            process.send_signal(signal.SIGSTOP)
+            left = EVERYBODY - {sleeper}
+            try:
+                wait_for_isr_at(cluster, min(left), topic, left)
+                writer.wait_for_acknowledged(200)
+            finally:
+                process.send_signal(signal.SIGCONT)
+            cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
+    check(cluster, writer, EVERYBODY)

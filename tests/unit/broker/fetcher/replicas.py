@@ -1,0 +1,195 @@
+"""Replicas of one partition on logs in memory, whose fetches are carried one at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.controller.cluster import started_cluster
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, managed, sent, values_in
+
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.fetcher.follower_replica import PartitionReplica
+from kvorum.broker.fetcher.out_of_range import EARLIEST, OffsetSearch
+from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
+from kvorum.broker.fetcher.replica_fetcher import Fetch, ReplicaFetcher
+from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsResponse,
+    ListOffsetsResponseListOffsetsPartitionResponse,
+    ListOffsetsResponseListOffsetsTopicResponse,
+)
+
+ROOT = Path("/logs")
+BACKOFF_MS = 1000
+LAG_MAX_MS = 30_000.0
+VERSION = 18
+WALL_MS = 1_000_000
+KEY = TOPIC_ID, 0
+
+
+class Replica:
+    """One broker's replica, as leader or as follower."""
+
+    def __init__(self, world: Replicas, broker_id: int) -> None:
+        self.id = broker_id
+        self.world = world
+        self.files = FaultyFiles()
+        self.files.make_directory(ROOT)
+        directory = LogDirectory(ROOT, bytes(16), self.files, was_clean=True)
+        self.manager = managed([directory], self.files)
+        log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
+        self.proposals: list[IsrProposal] = []
+        context = PartitionContext(
+            broker_id,
+            lambda: self.epoch,
+            lambda: world.controller.image.cluster,
+            self.proposals.append,
+            LAG_MAX_MS,
+        )
+        self.partition = Partition(PARTITION, TOPIC_ID, log, context)
+        self.problems: list[str] = []
+        self.fetcher = ReplicaFetcher(
+            FetcherSettings(broker_id, backoff_ms=BACKOFF_MS),
+            lambda _, problem: self.problems.append(problem),
+        )
+
+    @property
+    def epoch(self) -> int:
+        return self.world.controller.image.cluster.brokers[self.id].epoch
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return values_in(self.partition.log)
+
+    @property
+    def end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    def write(self, *values: bytes) -> None:
+        """Append records as the leader."""
+        for value in values:
+            self.partition.append_records_to_leader(
+                sent(value), required_acks=1, wall_ms=WALL_MS, now_ms=self.world.now_ms
+            )
+
+    def ask(self) -> Fetch:
+        """Return the next fetch."""
+        fetch = self.fetcher.fetch(self.world.now_ms, version=VERSION, broker_epoch=self.epoch)
+        assert fetch is not None
+        return fetch
+
+    def serve(self, request: FetchRequest) -> FetchResponse:
+        """Answer a fetch as the node's handler does."""
+        (topic,) = request.topics
+        (wish,) = topic.partitions
+        data = FetchResponsePartitionData(0, high_watermark=-1, records=b"")
+        fetch = FollowerFetch(
+            broker_id=request.replica_state.replica_id,
+            broker_epoch=request.replica_state.replica_epoch,
+            leader_epoch=wish.current_leader_epoch,
+            offset=wish.fetch_offset,
+            log_start_offset=wish.log_start_offset,
+        )
+        try:
+            read = self.partition.fetch_records_of_follower(
+                fetch,
+                wish.partition_max_bytes,
+                last_fetched_epoch=wish.last_fetched_epoch,
+                now_ms=self.world.now_ms,
+            )
+        except LeaderRefusesError as refusal:
+            data.error_code = refusal.code
+        except OffsetOutOfRangeError:
+            data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            data.high_watermark = read.high_watermark
+            data.log_start_offset = read.log_start_offset
+            data.records = bytes(read.records)
+            if read.diverging is not None:
+                data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
+        answered = FetchResponseFetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])
+        return FetchResponse(responses=[answered])
+
+    def take(self, fetch: Fetch, response: FetchResponse, leader: Replica) -> None:
+        """Take in a response, and ask for the leader's offsets where that is needed."""
+        states = self.fetcher.on_response(fetch, response, self.world.now_ms)
+        search = OffsetSearch(states) if states else None
+        while search is not None:
+            log = leader.partition.log
+            is_start = search.timestamp == EARLIEST
+            found = ListOffsetsResponseListOffsetsPartitionResponse(
+                0, offset=log.log_start_offset if is_start else log.log_end_offset
+            )
+            topic = ListOffsetsResponseListOffsetsTopicResponse(PARTITION.topic, [found])
+            search = search.on_response(
+                self.fetcher, ListOffsetsResponse(topics=[topic]), self.world.now_ms
+            )
+
+    def fetch_from(self, leader: Replica) -> None:
+        """Fetch once."""
+        fetch = self.ask()
+        self.take(fetch, leader.serve(fetch.request), leader)
+
+
+class Replicas:
+    """Replicas 1, 2 and 3 of a partition, and the states that the controller gives it."""
+
+    def __init__(self) -> None:
+        self.controller = started_cluster()
+        self.now_ms = 10_000.0
+        self.leader_epoch = -1
+        self.partition_epoch = 0
+        self.all = {broker_id: Replica(self, broker_id) for broker_id in (1, 2, 3)}
+
+    def lead(
+        self, leader_id: int, *, isr: tuple[int, ...] = (1, 2, 3), known_by: str = "123"
+    ) -> None:
+        """Begin a leader epoch; replicas that are not in `known_by` hear of it later, or never."""
+        self.leader_epoch += 1
+        self.alter(leader_id, isr=isr, known_by=known_by)
+
+    def alter(self, leader_id: int, *, isr: tuple[int, ...], known_by: str = "123") -> None:
+        """Give the partition another state in the same leader epoch."""
+        self.partition_epoch += 1
+        registration = PartitionRegistration(
+            replicas=(1, 2, 3),
+            directories=(bytes(16),) * 3,
+            isr=isr,
+            leader=leader_id,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+        )
+        for replica in self.all.values():
+            if str(replica.id) not in known_by:
+                continue
+            if replica.id == leader_id:
+                replica.fetcher.remove(KEY)
+                replica.partition.make_leader(
+                    registration, min_insync_replicas=2, now_ms=self.now_ms
+                )
+            elif replica.partition.make_follower(registration):
+                replica.fetcher.remove(KEY)
+                followed = PartitionReplica(replica.partition, lambda: WALL_MS)
+                fetched = FetchedPartition(PARTITION.topic, TOPIC_ID, 0, followed)
+                replica.fetcher.add(fetched, self.leader_epoch)
+
+    def copy(self, leader_id: int, *followers: int) -> None:
+        """Let followers fetch until they have everything and know that it is committed."""
+        for _ in range(3):
+            for follower in followers:
+                self.all[follower].fetch_from(self.all[leader_id])
