@@ -39,14 +39,15 @@ class IsolationLevel(Enum):
 class PartitionContext(NamedTuple):
     """What a partition knows of its broker: the id, the epoch, and the cluster as of now.
 
-    `alter_partition` passes a change of the ISR on to the controller; `lag_max_ms` is
-    ``replica.lag.time.max.ms``.
+    `alter_partition` passes a change of the ISR on to the controller; `flush_log` has finished
+    segments made durable, without waiting for it; `lag_max_ms` is ``replica.lag.time.max.ms``.
     """
 
     broker_id: int
     broker_epoch: Callable[[], int]
     cluster: Callable[[], ClusterImage]
     alter_partition: Callable[[IsrProposal], None]
+    flush_log: Callable[[UnifiedLog], None]
     lag_max_ms: float
 
 
@@ -160,6 +161,7 @@ class Partition:
         if required_acks == ALL_IN_SYNC:
             leader.check_append()
         info = self.log.append_as_leader(batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms)
+        self._flush_finished_segments()
         leader.on_append(self.log.log_end_offset, now_ms)
         if not self._follow_high_watermark(leader):
             # Followers may read what is not committed yet.
@@ -173,7 +175,13 @@ class Partition:
 
         Raises CorruptBatchError, or StorageError.
         """
-        return self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
+        last = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
+        self._flush_finished_segments()
+        return last
+
+    def _flush_finished_segments(self) -> None:
+        if self.log.has_unflushed_segments:
+            self._context.flush_log(self.log)
 
     def follow_leader(self, high_watermark: int, log_start_offset: int, *, wall_ms: int) -> None:
         """Take over the leader's high watermark, as far as this log goes, and its log's start."""

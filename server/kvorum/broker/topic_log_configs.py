@@ -94,6 +94,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             segment_bytes=values.optional_integer("internal.segment.bytes")
             or values.integer("segment.bytes"),
             segment_ms=segment_ms,
+            is_flushed_on_roll=False,
             may_have_gaps=True,
             delete_delay_ms=values.integer("file.delete.delay.ms"),
             index_interval_bytes=values.integer("index.interval.bytes"),

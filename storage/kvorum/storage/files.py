@@ -346,7 +346,7 @@ def replace_durably(files: FileSystem, path: Path, data: bytes) -> None:
     temporary = path.with_name(path.name + ".tmp")
     with disk_errors(path, "replacing"):
         try:
-            _write_anew(files, temporary, data)
+            write_anew(files, temporary, data, durably=True)
             files.rename(temporary, path)
         except OSError:
             with suppress(OSError):
@@ -355,11 +355,13 @@ def replace_durably(files: FileSystem, path: Path, data: bytes) -> None:
         files.sync_directory(path.parent)
 
 
-def _write_anew(files: FileSystem, path: Path, data: bytes) -> None:
+def write_anew(files: FileSystem, path: Path, data: bytes, *, durably: bool) -> None:
+    """Write a file in the place of one that may be there; raises OSError."""
     files.remove(path)
     handle = files.create_exclusively(path)
     try:
         handle.write_at(0, data)
-        handle.sync()
+        if durably:
+            handle.sync()
     finally:
         handle.close()

@@ -32,5 +32,8 @@ class LogConfig:
     index_size_bytes_max: int = 10 * 1024 * 1024
     """How big an index file may grow before a new segment begins."""
 
+    is_flushed_on_roll: bool = True
+    """Whether a segment is made durable before the next one begins; else the next flush does it."""
+
     may_have_gaps: bool = False
     """Whether offsets may be missing between batches, as compaction leaves a topic's log."""

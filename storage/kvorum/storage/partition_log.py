@@ -126,6 +126,11 @@ class PartitionLog:
         return self._recovery_point
 
     @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a segment that is not appended to any more would not survive a power cut."""
+        return self._recovery_point < self._segments.active.base_offset
+
+    @property
     def is_poisoned(self) -> bool:
         """Whether a failure has made the log unusable until its directory is opened again."""
         return self._poison.is_there
@@ -292,10 +297,8 @@ class PartitionLog:
             target = self._log_end_offset
             if target == self._recovery_point:
                 return target
-            # Rolling syncs the old segment first, so the newest segment is all there is to sync.
-            segment = self._segments.active
             with self._poison.on_failure():
-                segment.sync()
+                self._segments.sync_from(self._recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
             self._recovery_point = target
             return target
@@ -453,7 +456,7 @@ class PartitionLog:
             active.seal()
             active.sync_with_indexes()
             self._recovery_point_keeper.write(self._log_end_offset, durably=True)
-            self._producer_snapshots.write(self._log_end_offset)
+            self._producer_snapshots.write(self._log_end_offset, durably=True)
             self._segments.remove_marked(now_ms=None)
 
     def demand_sound(self) -> None:

@@ -22,6 +22,7 @@ from kvorum.storage.files import (
     list_if_there,
     read_if_there,
     replace_durably,
+    write_anew,
 )
 from kvorum.storage.names import PRODUCER_SNAPSHOT_SUFFIX, offset_name, parse_offset_name
 from kvorum.storage.producer_state import BatchMetadata, ProducerEntry
@@ -95,7 +96,7 @@ def _decoded_entry(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
 class ProducerSnapshots(Protocol):
     """The producer state that a log keeps in files named after offsets."""
 
-    def write(self, end_offset: int) -> None:
+    def write(self, end_offset: int, *, durably: bool) -> None:
         """Write the state as of `end_offset`, unless it exists."""
         ...
 
@@ -127,13 +128,20 @@ class ProducerSnapshotFiles:
         self._content = content
         self._log_start_offset = log_start_offset
 
-    def write(self, end_offset: int) -> None:
-        """Write the state of a log that ends at `end_offset`, unless the file exists."""
+    def write(self, end_offset: int, *, durably: bool) -> None:
+        """Write the state of a log that ends at `end_offset`, unless the file exists.
+
+        One that is not durable may be torn by a power cut; its checksum tells.
+        """
         path = self._path(end_offset)
         with disk_errors(path, "looking"):
             is_there = self._files.exists(path)
         if not is_there and not self._is_without_records(end_offset):
-            replace_durably(self._files, path, self._content())
+            if durably:
+                replace_durably(self._files, path, self._content())
+            else:
+                with disk_errors(path, "writing"):
+                    write_anew(self._files, path, self._content(), durably=False)
 
     def _is_without_records(self, end_offset: int) -> bool:
         if self._log_start_offset is None or self._log_start_offset() < end_offset:

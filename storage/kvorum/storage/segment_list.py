@@ -99,17 +99,34 @@ class SegmentList:
         segment.roll_jitter_ms = self._draw_jitter_ms()
 
     def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
-        """Make the active segment durable and begin a new one behind it, or at `base_offset`.
+        """Begin a new segment behind the active one, or at `base_offset`.
 
-        The old one is synced before the new one exists: recovery relies on the fact that only the
-        last segment can be torn.
+        A metadata log syncs the old one before: its recovery relies on the fact that only the last
+        segment can be torn. A topic's log leaves that to the next flush, because the caller may not
+        be kept waiting.
         """
         old = self.active
         old.seal()
-        old.sync_with_indexes()
         new_base = old.end_offset if base_offset is None else base_offset
-        self._producer_snapshots.write(new_base)
-        return self._begin((*self._segments, self._create(new_base, now_ms)))
+        if self._config.is_flushed_on_roll:
+            old.sync_with_indexes()
+            self._producer_snapshots.write(new_base, durably=True)
+            return self._begin((*self._segments, self._create(new_base, now_ms)))
+        self._producer_snapshots.write(new_base, durably=False)
+        self._segments = (*self._segments, self._create(new_base, now_ms))
+        return self.active
+
+    def sync_from(self, offset: int) -> None:
+        """Make durable what lies at `offset` or above; may run beside appends and rolls."""
+        segments = self._segments
+        sealed = () if self._config.is_flushed_on_roll else segments[:-1]
+        unsynced = [one for one in sealed if one.end_offset > offset]
+        for segment in unsynced:
+            segment.sync_with_indexes()
+        segments[-1].sync()
+        if unsynced:
+            with disk_errors(self._directory, "syncing"):
+                self._files.sync_directory(self._directory)
 
     def _create(self, base_offset: int, now_ms: int | None) -> Segment:
         segment = create_segment(

@@ -111,6 +111,16 @@ class UnifiedLog:
         return self._log.recovery_point
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the log was closed or abandoned."""
+        return self._log.is_closed
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a finished segment would not survive a power cut."""
+        return self._log.has_unflushed_segments
+
+    @property
     def is_poisoned(self) -> bool:
         """Whether a failure of the disk has made the log unusable."""
         return self._log.is_poisoned

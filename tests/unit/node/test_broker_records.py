@@ -18,6 +18,7 @@ from tests.unit.node.record_requests import (
 )
 
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.storage.unified_log import UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
@@ -215,3 +216,25 @@ def test_records_outlive_a_restart(cluster: Cluster, broker: RawClient, topic: s
         data = fetch(client, topic, 0)
         assert values(data) == [b"%d" % number for number in range(20)]
         assert data.high_watermark == 20
+
+
+def test_a_finished_segment_is_made_durable_beside_the_event_loop(
+    cluster: Cluster, broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
+    flushed: list[str] = []
+    flush = UnifiedLog.flush
+
+    def noted(log: UnifiedLog) -> int:
+        flushed.append(threading.current_thread().name)
+        return flush(log)
+
+    monkeypatch.setattr(UnifiedLog, "flush", noted)
+
+    def is_flushed() -> bool | None:
+        # As soon as the configuration is there, two of them do not fit a segment.
+        assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
+        return bool(flushed) or None
+
+    wait_for(is_flushed, lambda: "a segment is flushed")
+    assert all(name.startswith("kvorum-log-flush") for name in flushed)

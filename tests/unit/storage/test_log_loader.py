@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.storage.partition_logs import (
     BASES,
     BATCHES,
     CHANGES,
+    CONFIG,
     HERE,
     clean,
     closed,
@@ -252,15 +254,18 @@ def test_files_of_the_metadata_log_are_left_alone() -> None:
     assert all(bytes(files.names[HERE / name].content) == b"not mine" for name in names)
 
 
-@given(seed=st.integers(min_value=0))
-@settings(max_examples=100)
-def test_a_power_cut_loses_nothing_below_the_recovery_point(seed: int) -> None:
+@given(seed=st.integers(min_value=0), is_flushed_on_roll=st.booleans())
+@settings(max_examples=200)
+def test_a_power_cut_loses_nothing_below_the_recovery_point(
+    seed: int, *, is_flushed_on_roll: bool
+) -> None:
     random = Random(seed)
+    config = replace(CONFIG, is_flushed_on_roll=is_flushed_on_roll)
     files = FaultyFiles()
     expected: list[bytes] = []
     recovery_point = 0
     for _ in range(4):
-        log = loaded(files, crashed(recovery_point)).log
+        log = loaded(files, crashed(recovery_point), config).log
         assert content(log) == expected
         for _ in range(random.randint(0, 12)):
             deed = random.random()
@@ -278,7 +283,7 @@ def test_a_power_cut_loses_nothing_below_the_recovery_point(seed: int) -> None:
         # A checkpoint of now and then: any point that was reached, and was not lowered since.
         recovery_point = random.randint(min(recovery_point, log.recovery_point), log.recovery_point)
         files = files.after_power_cut(random)
-        survived = content(loaded(files, crashed(recovery_point)).log)
+        survived = content(loaded(files, crashed(recovery_point), config).log)
         assert survived == expected[: len(survived)]
         assert len(survived) >= recovery_point
         expected = survived

@@ -32,6 +32,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
+from kvorum.node.broker.log_flusher import LogFlusher
 from kvorum.node.broker.replica_fetcher_manager import (
     FetcherEnvironment,
     ReplicaFetcherManager,
@@ -118,11 +119,13 @@ class ReplicaManager:
                 on_failure=environment.on_failure,
             ),
         )
+        self._flusher = LogFlusher()
         self._context = PartitionContext(
             settings.broker_id,
             environment.broker_epoch,
             lambda: self._loader.published.cluster,
             self._alter_partition.submit,
+            self._flusher.schedule,
             settings.lag_max_ms,
         )
         self._configs = TopicConfigs(settings.broker_id, settings.texts)
@@ -215,6 +218,7 @@ class ReplicaManager:
                 await task
         await self._fetchers.shutdown()
         await self._alter_partition.close()
+        await self._flusher.shutdown()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
         return topic_log_config(self._configs.values(topic, self._loader.published))

@@ -20,6 +20,7 @@ from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -42,6 +43,10 @@ WALL_MS = 1_000_000
 KEY = TOPIC_ID, 0
 
 
+def flush(log: UnifiedLog) -> None:
+    log.flush()
+
+
 class Replica:
     """One broker's replica, as leader or as follower."""
 
@@ -59,6 +64,7 @@ class Replica:
             lambda: self.epoch,
             lambda: world.controller.image.cluster,
             self.proposals.append,
+            flush,
             LAG_MAX_MS,
         )
         self.partition = Partition(PARTITION, TOPIC_ID, log, context)
