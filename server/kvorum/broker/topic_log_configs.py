@@ -55,6 +55,12 @@ class TopicValues:
         value = self._value(key)
         return value if isinstance(value, int) else None
 
+    def ratio(self, key: str) -> float:
+        """Return the value of a key whose type is double."""
+        value = self._value(key)
+        assert isinstance(value, float)
+        return value
+
     def text(self, key: str) -> str:
         """Return the value of a key whose type is string."""
         value = self._value(key)
@@ -104,6 +110,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
         cleanup=CleanupConfig(
             is_compacted=is_compacted,
             is_deleted="delete" in policies,
+            min_cleanable_dirty_ratio=values.ratio("min.cleanable.dirty.ratio"),
             min_compaction_lag_ms=values.integer("min.compaction.lag.ms"),
             max_compaction_lag_ms=values.integer("max.compaction.lag.ms"),
             delete_retention_ms=values.integer("delete.retention.ms"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.node.authorization import Authorizer
@@ -93,6 +94,7 @@ class BrokerServer:
             metadata_topic=_metadata_topic(shared),
             replicas=self._replicas,
             producer_ids=self._producer_ids,
+            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -217,6 +219,7 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
         high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
         recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
         retention_check_ms=config.logs.retention_check_ms,
+        cleaner=config.logs.cleaner,
     )
 
 

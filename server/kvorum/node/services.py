@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.hosting import Hosting
@@ -43,6 +44,7 @@ class BrokerServices:
     metadata_topic: MetadataTopic | None
     replicas: ReplicaManager
     producer_ids: ProducerIdManager
+    fetch_sessions: FetchManager
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]

@@ -130,7 +130,11 @@ class Cleaner:
             cleaned = self._cleaned(log, group, rules)
             bytes_read += sum(segment.size for segment in group)
             bytes_kept += cleaned.size
-            log.replace_segments(cleaned, group, now_ms=work.now_ms)
+            try:
+                log.replace_segments(cleaned, group, now_ms=work.now_ms)
+            except CleaningAbortedError:
+                _discard(cleaned)
+                raise
         return CleanedPart(end_offset, bytes_read, bytes_kept)
 
     def _build_offset_map(self, log: CleanableLog, first: int, end: int) -> None:
@@ -198,10 +202,9 @@ class Cleaner:
             cleaned.sync_with_indexes()
             cleaned.set_modified_ms(group[-1].modified_ms)
         except StorageError as error:
-            cleaned.close()
             if isinstance(error, CleaningAbortedError):
-                with suppress(StorageError):
-                    cleaned.remove_files()
+                _discard(cleaned)
+            cleaned.close()
             raise
         return cleaned
 
@@ -221,6 +224,13 @@ class Cleaner:
                     # Only releases before 1.1 wrote such segments. Kafka splits them (KAFKA-6264).
                     raise segment.damage("its offsets do not fit one segment", 0)
                 cleaned.append(memoryview(b"".join(kept)), headers)
+
+
+def _discard(cleaned: Segment) -> None:
+    cleaned.close()
+    # What remains is removed when the log is opened again.
+    with suppress(StorageError):
+        cleaned.remove_files()
 
 
 def _aborted(log: CleanableLog, first: int, end: int) -> list[AbortedTransaction]:

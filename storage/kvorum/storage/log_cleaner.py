@@ -1,7 +1,7 @@
-"""The work of a cleaner's round on one log directory: clean the filthiest log, delete segments.
+"""The work of a cleaner's round on one log directory: the filthiest log is cleaned.
 
-Counterpart of Kafka's LogCleaner without its threads: the caller decides when, passes the wall
-clock, and lets nothing else change the files of the logs meanwhile.
+Counterpart of Kafka's LogCleaner without its threads: the caller decides when, and passes the wall
+clock. One thread does all rounds of a directory; the owners of the logs go on meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from kvorum.storage.errors import CleaningAbortedError, DiskError, PoisonedError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log_cleaner_manager import HostedLog, LogCleanerManager, LogToClean
 from kvorum.storage.offset_map import OffsetMap
-from kvorum.storage.segment_retention import delete_old_segments
 from kvorum.storage.topic_partition import TopicPartition
 
 
@@ -33,11 +32,21 @@ class LogCleaner:
     """Cleans the logs of one directory, one at a time."""
 
     def __init__(
-        self, manager: LogCleanerManager, offset_map: OffsetMap, *, files: FileSystem
+        self, manager: LogCleanerManager, offset_map: OffsetMap, files: FileSystem
     ) -> None:
         self._manager = manager
         self._map = offset_map
         self._files = files
+        self._aborted: set[TopicPartition] = set()
+
+    def abort_cleaning(self, partition: TopicPartition) -> None:
+        """End a running pass over a partition soon; any thread may call this."""
+        self._aborted.add(partition)
+
+    def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
+        """Forget a partition whose pass was aborted because it goes away."""
+        self._aborted.discard(partition)
+        self._manager.forget(logs, partition)
 
     def clean_filthiest(
         self, logs: Mapping[TopicPartition, HostedLog], *, now_ms: int
@@ -49,19 +58,20 @@ class LogCleaner:
         chosen = self._manager.grab_filthiest(logs, now_ms=now_ms)
         if chosen is None:
             return None
-        end_offset = chosen.part.first_dirty_offset
         try:
             part = self._clean(chosen, now_ms)
-            end_offset = part.end_offset
         except CleaningAbortedError:
             return CleanedLog(chosen.partition, None)
-        except (DiskError, PoisonedError):
-            raise
         except StorageError as problem:
+            if chosen.hosted.log.has_changed:
+                # Its files were cut or closed while they were read.
+                return CleanedLog(chosen.partition, None)
+            if isinstance(problem, DiskError | PoisonedError):
+                raise
             self._manager.mark_uncleanable(chosen.partition)
+            self._manager.done_cleaning(logs, chosen.partition, chosen.part.first_dirty_offset)
             return CleanedLog(chosen.partition, None, problem)
-        finally:
-            self._manager.done_cleaning(logs, chosen.partition, end_offset)
+        self._manager.done_cleaning(logs, chosen.partition, part.end_offset)
         return CleanedLog(chosen.partition, part)
 
     def _clean(self, chosen: LogToClean, now_ms: int) -> CleanedPart:
@@ -69,7 +79,7 @@ class LogCleaner:
         cleaner = Cleaner(
             self._map,
             files=self._files,
-            check_aborted=lambda: self._manager.check_aborted(chosen.partition),
+            check_aborted=lambda: self._check_aborted(chosen.partition),
         )
         work = Pass(
             first_dirty_offset=chosen.part.first_dirty_offset,
@@ -80,17 +90,6 @@ class LogCleaner:
         )
         return cleaner.clean(hosted.log, work)
 
-    def delete_old_segments(self, logs: Mapping[TopicPartition, HostedLog], *, now_ms: int) -> int:
-        """Delete the old segments of the compacted logs; return their number."""
-        grabbed = self._manager.grab_deletable(logs)
-        try:
-            return sum(_delete(logs[partition], now_ms) for partition in grabbed)
-        finally:
-            for partition in grabbed:
-                self._manager.done_deleting(partition)
-
-
-def _delete(hosted: HostedLog, now_ms: int) -> int:
-    return delete_old_segments(
-        hosted.log, hosted.config, high_watermark=hosted.high_watermark, now_ms=now_ms
-    )
+    def _check_aborted(self, partition: TopicPartition) -> None:
+        if partition in self._aborted:
+            raise CleaningAbortedError(f"the cleaning of {partition} is to end")

@@ -12,6 +12,7 @@ from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log_loader import LogCheckpoint
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, parse_partition_directory
 from kvorum.storage.offset_checkpoint_file import (
+    CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -55,6 +56,8 @@ class LogDirectory:
         self._stored_points = self._recovery_points.read()
         self._stored_starts = self._log_starts.read()
         self._stored_high_watermarks = self._high_watermarks.read()
+        self.cleaner_checkpoint = self._checkpoint(CLEANER_OFFSET_CHECKPOINT)
+        """How far each log of the directory is compacted."""
         self._is_closing = False
 
     def _checkpoint(self, name: str) -> OffsetCheckpointFile:

@@ -38,7 +38,8 @@ from kvorum.wire.records.batch import (
     TRANSACTIONAL,
 )
 from kvorum.wire.records.compression import decompress
-from kvorum.wire.records.record import within_64_bits
+from kvorum.wire.records.record import INT64_MAX, within_64_bits
+from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
 SHOWN_ERRORS_MAX: Final = 3
 """How many records the text of a refused batch names."""
@@ -127,11 +128,15 @@ def validate_batch(
     """
     if origin is AppendOrigin.CLIENT:
         _check_batch(batch, target.topic_partition)
-    records = _records_of(batch)
-    _check_records(records, batch, target.topic_partition, rules, now_ms)
-    if _may_stay(batch, records, rules):
-        return _patched(batch, records, target, rules, now_ms)
-    return _rewritten(batch, records, target, rules, now_ms)
+    content = _content_of(batch)
+    summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
+    if summary is None or not _is_right(summary, batch, rules, now_ms):
+        records = _records_in(batch, content)
+        _check_records(records, batch, target.topic_partition, rules, now_ms)
+        summary = summary_of(records, batch.base_offset)
+    if _may_stay(batch, summary, rules):
+        return _patched(batch, summary, target, rules, now_ms)
+    return _rewritten(batch, _records_in(batch, content), target, rules, now_ms)
 
 
 def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
@@ -157,18 +162,36 @@ def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
     )
 
 
-def _records_of(batch: RecordBatch) -> list[Record]:
+def _content_of(batch: RecordBatch) -> bytes:
     try:
-        content = decompress(bytes(batch.data[HEADER_BYTES:]), batch.compression)
+        return decompress(bytes(batch.data[HEADER_BYTES:]), batch.compression)
     except BatchTooLargeError as error:
         # A producer that is answered so sends the records again in smaller batches.
         raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except CorruptBatchError as error:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+def _records_in(batch: RecordBatch, content: bytes) -> list[Record]:
     try:
         return list(batch.records_in(content))
     except CorruptBatchError as error:
         raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
+
+
+def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, now_ms: int) -> bool:
+    """Return whether no record can be wrong; False means that each has to be looked at."""
+    if batch.is_log_append_time or (rules.is_compacted and not summary.has_all_keys):
+        return False
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return True
+    # Negative times have rules of their own, and times near the limits of 64 bits overflow.
+    return (
+        summary.earliest >= 0
+        and now_ms - summary.earliest <= rules.timestamp_before_max_ms
+        and summary.latest - now_ms <= rules.timestamp_after_max_ms
+        and summary.latest <= INT64_MAX
+    )
 
 
 def _check_records(
@@ -239,34 +262,34 @@ def _has_wanted_compression(batch: RecordBatch, rules: RecordRules) -> bool:
     return rules.compression is None or rules.compression is batch.compression
 
 
-def _may_stay(batch: RecordBatch, records: Sequence[Record], rules: RecordRules) -> bool:
+def _may_stay(batch: RecordBatch, summary: RecordSummary, rules: RecordRules) -> bool:
     """Return whether the records may stay as they are written."""
     is_wanted = _has_wanted_compression(batch, rules)
     if batch.compression is Compression.NONE:
         # Nobody looks for control records in packed bytes.
         return is_wanted or batch.is_control
-    return is_wanted and all(record.offset == index for index, record in enumerate(records))
+    return is_wanted and summary.is_numbered
 
 
 def _patched(
-    batch: RecordBatch, records: Sequence[Record], target: Target, rules: RecordRules, now_ms: int
+    batch: RecordBatch, summary: RecordSummary, target: Target, rules: RecordRules, now_ms: int
 ) -> ValidatedBatch:
     """Return the batch with another header; base offset and epoch are outside of the checksum."""
     data = bytearray(batch.data)
-    base_offset = target.first_offset + len(records) - 1 - batch.last_offset_delta
+    base_offset = target.first_offset + summary.record_count - 1 - batch.last_offset_delta
     _BASE_OFFSET.pack_into(data, 0, base_offset)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_START, target.leader_epoch)
-    highest = _max_timestamp(records, rules, now_ms)
+    highest = _max_timestamp(summary.latest, rules, now_ms)
     is_log_append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
     if batch.is_log_append_time != is_log_append_time or batch.max_timestamp != highest:
         _set_max_timestamp(data, batch.attributes, highest, rules.timestamp_type)
     return ValidatedBatch(data, highest, is_rewritten=False)
 
 
-def _max_timestamp(records: Sequence[Record], rules: RecordRules, now_ms: int) -> int:
+def _max_timestamp(latest: int, rules: RecordRules, now_ms: int) -> int:
     if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return now_ms
-    return max(NO_TIMESTAMP, *(record.timestamp for record in records))
+    return max(NO_TIMESTAMP, latest)
 
 
 def _set_max_timestamp(
@@ -302,7 +325,8 @@ def _rewritten(
         RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
     ]
     data = bytearray(build_batch(content, options))
-    highest = _max_timestamp(records, rules, now_ms)
+    latest = max(record.timestamp for record in records)
+    highest = _max_timestamp(latest, rules, now_ms)
     if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)
         _set_max_timestamp(data, attributes, highest, rules.timestamp_type)

@@ -94,6 +94,8 @@ class PartitionLog:
         self._recovery_point = parts.recovery_point
         self._poison = Poison(parts.directory)
         self._is_closed = False
+        self.removal_count = 0
+        """How often records or segments were removed or replaced, since the log was opened."""
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
 
@@ -126,6 +128,11 @@ class PartitionLog:
     def is_poisoned(self) -> bool:
         """Whether a failure has made the log unusable until its directory is opened again."""
         return self._poison.is_there
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the log was closed or abandoned."""
+        return self._is_closed
 
     @property
     def size_bytes(self) -> int:
@@ -314,7 +321,7 @@ class PartitionLog:
                 f"truncation to {offset}, and the log starts at {self._log_start_offset}",
                 file=self.directory,
             )
-        with self.changing_files():
+        with self._removing():
             self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
@@ -325,7 +332,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
         self.demand_sound()
-        with self.changing_files():
+        with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
             self._lower_recovery_point(0)
             self._segments.replace_all(offset, now_ms=now_ms)
@@ -341,7 +348,7 @@ class PartitionLog:
         `offset` lies between the log's start and its end.
         """
         self.demand_sound()
-        with self.changing_files():
+        with self._removing():
             self._log_start_offset = offset
             segment_count = self._segments.delete_before(offset, now_ms=now_ms)
             if self._epochs.truncate_from_start(offset):
@@ -362,7 +369,7 @@ class PartitionLog:
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other."""
         self.demand_sound()
-        with self.changing_files():
+        with self._removing():
             self._segments.replace(new, old, now_ms=now_ms)
 
     def is_batch_boundary(self, offset: int) -> bool:
@@ -379,6 +386,13 @@ class PartitionLog:
     def changing_files(self) -> Generator[None]:
         """Keep flushes out while the block changes files; poison the log if it fails."""
         with self._files_lock, self._poison.on_failure():
+            yield
+
+    @contextmanager
+    def _removing(self) -> Generator[None]:
+        """Remove or replace records or segments within the block, and count that."""
+        with self.changing_files():
+            self.removal_count += 1
             yield
 
     def delete_later(self, paths: list[Path], *, now_ms: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +45,7 @@ class Segment:
     """The batches from `base_offset` up to the next segment's base.
 
     `size` and `end_offset` are published after the bytes they cover are written, so a reader in
-    another thread never sees beyond them. Everything but `read` and `sync` belongs to one thread.
+    another thread never sees beyond them. Everything but reading and `sync` belongs to one thread.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Segment:
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
         self._has_indexes = True
+        self._loading = threading.Lock()
         self._may_end_before = False
         self._suffix = suffix
         self.path = self._path(LOG_SUFFIX)
@@ -114,6 +116,12 @@ class Segment:
 
     def _demand_indexes(self) -> None:
         """Load the indexes of an adopted segment, or rebuild them if they do not match."""
+        if not self._has_indexes:
+            with self._loading:
+                self._load_indexes()
+
+    def _load_indexes(self) -> None:
+        # The cleaner, in its thread, may have been the first to ask.
         if self._has_indexes:
             return
         size, end_offset = self.size, self.end_offset

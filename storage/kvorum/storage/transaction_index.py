@@ -9,6 +9,7 @@ the first entry; most segments have none. A part of an entry at the end is ignor
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,7 @@ class TransactionIndex:
         self._files = files
         self._file: OpenFile | None = None
         self._loaded: list[AbortedTransaction] | None = None
+        self._loading = threading.Lock()
 
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
@@ -56,9 +58,11 @@ class TransactionIndex:
         return tuple(self._entries())
 
     def _entries(self) -> list[AbortedTransaction]:
-        if self._loaded is None:
-            self._loaded = self._decoded(read_if_there(self._files, self.path) or b"")
-        return self._loaded
+        with self._loading:
+            # The cleaner, in its thread, may ask at the same time.
+            if self._loaded is None:
+                self._loaded = self._decoded(read_if_there(self._files, self.path) or b"")
+            return self._loaded
 
     def _decoded(self, data: bytes) -> list[AbortedTransaction]:
         whole = data[: len(data) - len(data) % _ENTRY.size]

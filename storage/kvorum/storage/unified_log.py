@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.batch_filter import last_records
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log_cleaner_manager import HostedLog
 from kvorum.storage.log_validator import (
     RecordValidationError,
     Target,
@@ -29,6 +31,7 @@ from kvorum.storage.producer_state import (
 )
 from kvorum.storage.replicated_batches import replicated_batches
 from kvorum.storage.segment_retention import delete_old_segments
+from kvorum.storage.shared_log import RunInOwner, SharedLog
 from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
@@ -361,6 +364,15 @@ class UnifiedLog:
         self._log.remove_marked(now_ms=now_ms)
         self.update_high_watermark(self._high_watermark)
         return count
+
+    def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
+        """Return the log for a cleaner's round in another thread."""
+        return HostedLog(
+            log=SharedLog(self._log, run_in_owner),
+            config=self.config.cleanup,
+            last_stable_offset=self.last_stable_offset,
+            last_records=last_records(self.producers.entries),
+        )
 
     def flush(self) -> int:
         """Make everything appended so far durable; see `PartitionLog.flush`."""

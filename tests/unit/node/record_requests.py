@@ -35,6 +35,10 @@ def batch(value: bytes, *, is_transactional: bool = False) -> bytes:
     return bytes(build_batch([RecordData(value, None, 1, ())], options))
 
 
+def keyed_batch(key: bytes, value: bytes) -> bytes:
+    return bytes(build_batch([RecordData(value, key, 1, ())]))
+
+
 def produce(
     client: RawClient, topic: str, records: bytes | None, *, acks: int = -1
 ) -> ProduceResponsePartitionProduceResponse:

@@ -7,6 +7,7 @@ can be played: `FaultyFiles.after_power_cut` gives one of the states a real disk
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -136,6 +137,13 @@ class FaultyFiles:
     unsynced: list[NameChange] = field(default_factory=list[NameChange])
     durable: dict[Path, MemoryFile] = field(default_factory=dict[Path, MemoryFile])
     locked: set[Path] = field(default_factory=set[Path])
+    meanwhile: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    reads_until_meanwhile: int = 0
+
+    def before_read(self, number: int, action: Callable[[], None]) -> None:
+        """Do something before the `number`-th read from now on, as another thread might."""
+        self.reads_until_meanwhile = number
+        self.meanwhile.append(action)
 
     def fail(self, operation: str, number: int, *, error: int = errno.EIO) -> None:
         """Let the `number`-th call of `operation` from now on fail."""
@@ -144,6 +152,10 @@ class FaultyFiles:
     def count(self, operation: str, path: Path) -> None:
         """Note a call, and raise where a fault is due."""
         self.calls.append((operation, path.name))
+        if operation == "read" and self.meanwhile:
+            self.reads_until_meanwhile -= 1
+            if self.reads_until_meanwhile == 0:
+                self.meanwhile.pop()()
         if self.calls_until_power_cut is not None:
             self.calls_until_power_cut -= 1
             if self.calls_until_power_cut < 0:

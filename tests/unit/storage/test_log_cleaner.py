@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +14,15 @@ from kvorum.storage.batch_filter import LastRecord
 from kvorum.storage.cleanable_part import cleanable_part
 from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, DiskError
-from kvorum.storage.log_cleaner import LogCleaner
+from kvorum.storage.log_cleaner import CleanedLog, LogCleaner
 from kvorum.storage.log_cleaner_manager import HostedLog, LogCleanerManager
 from kvorum.storage.log_loader import LogCheckpoint, load_partition_log
 from kvorum.storage.offset_checkpoint_file import OffsetCheckpointFile
 from kvorum.storage.offset_map import OffsetMap
+from kvorum.storage.partition_log import PartitionLog
 from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 from kvorum.storage.segment_retention import delete_old_segments
+from kvorum.storage.shared_log import SharedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
@@ -32,6 +34,24 @@ COMPACT: Final = CleanupConfig(is_compacted=True, is_deleted=False, retention_ms
 NOW: Final = 1_000_000
 
 
+@dataclass
+class Hosted:
+    """A log as its owner has it."""
+
+    log: PartitionLog
+    config: CleanupConfig
+    last_stable_offset: int
+    last_records: dict[int, LastRecord] = field(default_factory=dict[int, LastRecord])
+
+    def shared(self) -> HostedLog:
+        return HostedLog(
+            log=SharedLog(self.log),
+            config=self.config,
+            last_stable_offset=self.last_stable_offset,
+            last_records=self.last_records,
+        )
+
+
 def hosted(
     files: FaultyFiles,
     partition: TopicPartition = ONE,
@@ -40,7 +60,7 @@ def hosted(
     keys: int = 2,
     config: CleanupConfig = COMPACT,
     checkpoint: LogCheckpoint = NEW,
-) -> HostedLog:
+) -> Hosted:
     directory = DATA / f"{partition.topic}-{partition.partition}"
     log = load_partition_log(
         directory,
@@ -55,35 +75,35 @@ def hosted(
         record = RecordData(b"%d" % offset, b"key %d" % (offset % keys), 1_000 + offset)
         options = BatchOptions(base_offset=offset, partition_leader_epoch=0)
         log.append(build_batch([record], options))
-    return HostedLog(
-        log=log,
-        config=config,
-        high_watermark=count,
-        last_stable_offset=count,
-        last_records={},
-    )
+    return Hosted(log, config, count)
 
 
 class Round:
     """A manager and a cleaner over some logs."""
 
-    def __init__(self, files: FaultyFiles, *logs: tuple[TopicPartition, HostedLog]) -> None:
+    def __init__(self, files: FaultyFiles, *logs: tuple[TopicPartition, Hosted]) -> None:
         self.files = files
         self.logs = dict(logs)
         self.manager = LogCleanerManager(OffsetCheckpointFile(FILE, files, advice=""))
         keys = OffsetMap(size_bytes=2400, load_factor=0.9)
-        self.cleaner = LogCleaner(self.manager, keys, files=files)
+        self.cleaner = LogCleaner(self.manager, keys, files)
 
     def clean(self) -> TopicPartition | None:
-        done = self.cleaner.clean_filthiest(self.logs, now_ms=NOW)
+        done = self.clean_filthiest()
         return None if done is None else done.partition
+
+    def clean_filthiest(self) -> CleanedLog | None:
+        return self.cleaner.clean_filthiest(self.shared(), now_ms=NOW)
+
+    def shared(self) -> dict[TopicPartition, HostedLog]:
+        return {partition: log.shared() for partition, log in self.logs.items()}
 
     @property
     def checkpoint(self) -> str:
         return bytes(self.files.names[FILE].content).decode()
 
 
-def offsets(log: HostedLog) -> list[int]:
+def offsets(log: Hosted) -> list[int]:
     """Return the offsets of the records in the cleaned segments."""
     data = b"".join(segment.file.read_at(0, segment.size) for segment in log.log.segments[:-1])
     return [record.offset for batch in read_batches(data) for record in batch.records()]
@@ -129,7 +149,7 @@ def test_a_checkpoint_outside_the_log_makes_all_of_it_dirty(
     )
     assert part.is_checkpoint_wrong == is_wrong
     assert part.first_dirty_offset == (5 if is_wrong else checkpoint)
-    work.manager.grab_filthiest(work.logs, now_ms=NOW)
+    work.manager.grab_filthiest(work.shared(), now_ms=NOW)
     # The file is rewritten at once, and loses what is not hosted any more.
     lines = ("1", "one 0 5") if is_wrong else ("2", f"one 0 {checkpoint}", "two 3 7")
     assert work.checkpoint == "\n".join(("0", *lines, ""))
@@ -169,14 +189,13 @@ def test_a_log_that_cannot_be_read_is_left_alone() -> None:
     bad, good = hosted(files, ONE), hosted(files, TWO, count=9)
     files.names[bad.log.segments[0].path].content[70] ^= 1
     work = Round(files, (ONE, bad), (TWO, good))
-    done = work.cleaner.clean_filthiest(work.logs, now_ms=NOW)
+    done = work.clean_filthiest()
     assert done is not None
     assert isinstance(done.problem, CorruptLogError)
     assert work.manager.uncleanable == {ONE}
     assert work.clean() == TWO
     assert work.clean() is None
-    assert work.cleaner.delete_old_segments(work.logs, now_ms=NOW) == 0
-    work.manager.forget(work.logs, ONE)
+    work.manager.forget(work.shared(), ONE)
     assert work.manager.uncleanable == frozenset()
     assert work.manager.cleaned_offsets().keys() == {TWO}
 
@@ -191,51 +210,59 @@ def test_a_disk_that_fails_is_no_fault_of_the_log() -> None:
     assert work.clean() == ONE
 
 
-def test_pauses_are_counted_and_an_aborted_pass_is_not_noted() -> None:
+def test_a_pass_that_was_aborted_is_not_noted() -> None:
     files = FaultyFiles()
     work = Round(files, (ONE, hosted(files)))
-    manager = work.manager
-    assert manager.abort_and_pause(ONE)
-    assert manager.abort_and_pause(ONE)
-    manager.resume(ONE)
-    assert work.clean() is None
-    manager.resume(ONE)
-    with pytest.raises(ValueError, match="not paused"):
-        manager.resume(ONE)
-    assert manager.grab_filthiest(work.logs, now_ms=NOW) is not None
-    assert not manager.abort_and_pause(ONE)
-    with pytest.raises(Exception, match="is to end"):
-        manager.check_aborted(ONE)
-    manager.done_cleaning(work.logs, ONE, 5)
-    assert manager.is_paused(ONE)
+    before = offsets(work.logs[ONE])
+    work.cleaner.abort_cleaning(ONE)
+    assert work.clean_filthiest() == CleanedLog(ONE, None)
+    assert offsets(work.logs[ONE]) == before
     assert FILE not in files.names
-    manager.resume(ONE)
+    work.cleaner.forget(work.shared(), ONE)
     assert work.clean() == ONE
 
 
-def test_a_log_that_is_not_compacted_is_paused_for_the_deletion_of_segments() -> None:
+@pytest.mark.parametrize("change", ["start", "truncate", "close"])
+@pytest.mark.parametrize("read", [1, 3])
+def test_a_log_that_loses_records_meanwhile_keeps_its_segments(change: str, read: int) -> None:
+    """What was read of a log must still be there when it is replaced."""
     files = FaultyFiles()
-    log = hosted(files, config=CleanupConfig())
-    work = Round(files, (ONE, log))
-    assert work.manager.pause_others(work.logs) == [ONE]
-    assert work.manager.pause_others(work.logs) == []
-    work.logs[ONE] = replace(log, config=COMPACT)
-    assert work.clean() is None
-    work.manager.resume(ONE)
-    assert work.clean() == ONE
+    work = Round(files, (ONE, hosted(files)))
+    log = work.logs[ONE].log
+    second, before = log.segments[1].base_offset, len(log.segments)
+
+    def lose() -> None:
+        if change == "start":
+            log.increment_log_start_offset(second, now_ms=0)
+        elif change == "truncate":
+            log.truncate_to(second + 1, now_ms=0)
+        else:
+            log.abandon()
+
+    files.before_read(read, lose)
+    assert work.clean_filthiest() == CleanedLog(ONE, None)
+    assert work.manager.uncleanable == frozenset()
+    if change != "close":
+        assert len(log.segments) == (before - 1 if change == "start" else 2)
+        assert log.read(second, 1)
+    assert not [path for path in files.names if path.name.endswith(".cleaned")]
 
 
-def test_a_compacted_log_loses_what_lies_below_its_start() -> None:
+def test_a_log_that_grows_meanwhile_is_cleaned() -> None:
     files = FaultyFiles()
-    log = hosted(files)
-    work = Round(files, (ONE, log))
-    second = log.log.segments[1].base_offset
-    assert work.cleaner.delete_old_segments(work.logs, now_ms=NOW) == 0
-    old = replace(COMPACT, is_deleted=True, retention_ms=NOW - 1_000 - second)
-    work.logs[ONE] = replace(log, config=old)
-    assert work.cleaner.delete_old_segments(work.logs, now_ms=NOW) == 1
-    assert log.log.log_start_offset == second
-    assert work.clean() == ONE
+    work = Round(files, (ONE, hosted(files)))
+    log = work.logs[ONE].log
+    record = build_batch([RecordData(b"v", b"key 0", 2_000)], BatchOptions(base_offset=20))
+
+    def grow() -> None:
+        log.roll()
+        log.append(record[:12] + bytes(4) + record[16:])
+
+    files.before_read(2, grow)
+    done = work.clean_filthiest()
+    assert done is not None
+    assert done.part is not None
+    assert log.log_end_offset == 21
 
 
 @pytest.mark.parametrize("config", [COMPACT, CleanupConfig(retention_ms=-1)])
@@ -275,7 +302,7 @@ def test_the_last_batch_of_an_active_producer_stays_empty() -> None:
     log.log.append(build_batch([record], BatchOptions(base_offset=21, partition_leader_epoch=0)))
     log.log.append(build_batch([record], BatchOptions(base_offset=22, partition_leader_epoch=0)))
     log.log.roll()
-    found = replace(log, last_stable_offset=23, last_records={5: last})
+    found = Hosted(log.log, log.config, 23, {5: last})
     Round(files, (ONE, found)).clean()
     data = b"".join(one.file.read_at(0, one.size) for one in log.log.segments)
     kept = {batch.base_offset: batch.record_count for batch in read_batches(data)}

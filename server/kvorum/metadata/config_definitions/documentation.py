@@ -91,6 +91,12 @@ _BROKER = {
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
     "log.flush.offset.checkpoint.interval.ms": "Time between two writes of recovery points.",
+    "log.cleaner.backoff.ms": "How long the cleaner rests when no log is to be compacted.",
+    "log.cleaner.dedupe.buffer.size": (
+        "Memory for the keys of one pass: 24 bytes each; a log with more takes several passes."
+    ),
+    "log.cleaner.enable": "Compact the logs of topics whose cleanup.policy asks for it.",
+    "log.cleaner.io.buffer.load.factor": "How much of that memory is used before a pass begins.",
     "log.retention.check.interval.ms": "Time between two looks for old segments to delete.",
     "log.segment.delete.delay.ms": "How long the files of a deleted partition are kept.",
     "producer.id.expiration.ms": "How long an idle producer with an id is remembered.",
@@ -116,6 +122,9 @@ _BROKER = {
     "max.connections": "Connections this node accepts at a time.",
     "max.connections.per.ip": "Connections accepted from one address at a time.",
     "max.request.partition.size.limit": "Most partitions in one page of a response.",
+    "max.incremental.fetch.session.cache.slots": (
+        "How many fetch sessions the broker keeps; other clients list all partitions each time."
+    ),
     "metadata.log.dir": "Directory of the metadata log; the first data directory if not set.",
     "metadata.log.max.record.bytes.between.snapshots": (
         "New records after which a snapshot is taken."

@@ -15,6 +15,7 @@ from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.uuid_text import ZERO_UUID
 
 
 class PartitionFetch(NamedTuple):
@@ -26,6 +27,8 @@ class PartitionFetch(NamedTuple):
     current_leader_epoch: int
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = -1
+    topic_id: bytes = ZERO_UUID
+    """The id of the topic, where the request or its session has one."""
 
 
 class FetchingReplica(NamedTuple):
@@ -131,6 +134,9 @@ def _read_all(
 def _read(
     fetch: PartitionFetch, max_bytes: int, params: FetchParams, *, is_first: bool, may_exceed: bool
 ) -> FetchResult:
+    if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
+        # Another topic has the name by now.
+        return FetchResult(None, ErrorCode.INCONSISTENT_TOPIC_ID)
     try:
         read = _read_for(params.replica, fetch, max_bytes, params, is_first=is_first)
     except LeaderRefusesError as refusal:

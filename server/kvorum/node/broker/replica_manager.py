@@ -31,6 +31,7 @@ from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_confi
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
+from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.replica_fetcher_manager import (
     FetcherEnvironment,
     ReplicaFetcherManager,
@@ -38,6 +39,7 @@ from kvorum.node.broker.replica_fetcher_manager import (
 )
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.clock import Clock
+from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
@@ -69,6 +71,7 @@ class ReplicaManagerSettings:
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
     retention_check_ms: int = 300_000
+    cleaner: CleanerSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,7 @@ class ReplicaManager:
         self._seen = MetadataImage()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._cleaner: CleanerThread | None = None
 
     @property
     def log_directories(self) -> tuple[LogDirectory, ...]:
@@ -174,6 +178,10 @@ class ReplicaManager:
             asyncio.create_task(self._shrink_isrs()),
             asyncio.create_task(self._send_alterations()),
         ]
+        if self._settings.cleaner is not None:
+            self._cleaner = CleanerThread(
+                self._settings.cleaner, directories, self._files, self._clock
+            )
 
     async def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
@@ -196,6 +204,9 @@ class ReplicaManager:
         self._disk.shutdown(wait=False)
 
     async def _end_tasks(self) -> None:
+        cleaner, self._cleaner = self._cleaner, None
+        if cleaner is not None:
+            await cleaner.shutdown()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -297,6 +308,8 @@ class ReplicaManager:
         assert logs is not None
         if logs.get_log(info.topic_partition) is None:
             return
+        if self._cleaner is not None:
+            await self._cleaner.abort_cleaning(info.topic_partition)
         now_ms = self._clock.wall_ms()
         try:
             await self._on_disk(lambda: logs.async_delete(info.topic_partition, now_ms=now_ms))

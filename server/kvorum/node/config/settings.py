@@ -70,9 +70,18 @@ class BrokerSettings:
     cordoned_log_directories: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings:
+    """How long the cleaner rests when there is nothing to do, and the memory for keys."""
+
+    backoff_ms: int
+    dedupe_buffer_bytes: int
+    load_factor: float
+
+
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """The logs of topics: checkpoints, deletion, producers, and the size of fetches."""
+    """The logs of topics: checkpoints, deletion, producers, the size of fetches, their sessions."""
 
     high_watermark_checkpoint_ms: int
     recovery_point_checkpoint_ms: int
@@ -80,6 +89,9 @@ class LogSettings:
     delete_delay_ms: int
     producer_id_expiration_ms: int
     fetch_bytes_max: int
+    fetch_session_slots: int
+    cleaner: CleanerSettings | None
+    """None where compaction is switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,16 @@ def log_settings(values: BrokerValues) -> LogSettings:
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
+        fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots"),
+        cleaner=_cleaner_settings(values) if values.boolean("log.cleaner.enable") else None,
+    )
+
+
+def _cleaner_settings(values: BrokerValues) -> CleanerSettings:
+    return CleanerSettings(
+        backoff_ms=values.integer("log.cleaner.backoff.ms"),
+        dedupe_buffer_bytes=values.integer("log.cleaner.dedupe.buffer.size"),
+        load_factor=values.number("log.cleaner.io.buffer.load.factor"),
     )
 
 

@@ -34,6 +34,12 @@ class BrokerValues:
         assert value is None or isinstance(value, int)
         return value
 
+    def number(self, name: str) -> float:
+        """Return the number of a key that always has a value."""
+        value = self._values[name]
+        assert isinstance(value, float)
+        return value
+
     def boolean(self, name: str) -> bool:
         """Return the boolean of a key that always has a value."""
         value = self._values[name]

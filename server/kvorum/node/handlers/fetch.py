@@ -1,7 +1,4 @@
-"""Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable.
-
-There are no fetch sessions: every response has session id 0, upon which clients send full requests.
-"""
+"""Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
-    FetchResponse,
     FetchResponseAbortedTransaction,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
@@ -54,18 +50,26 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Read what is asked for; wait for records where nothing is refused."""
     body = request.body
     assert isinstance(body, FetchRequest)
-    if body.session_epoch > 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    by_id = broker.loader.published.topics.by_id
+
+    def name_of(topic_id: bytes) -> str | None:
+        topic = by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    context = broker.fetch_sessions.new_context(
+        body, version=request.version, names=name_of, now_ms=broker.clock.monotonic_ms()
+    )
+    topics = context.topics
     served = broker.metadata_topic
-    asked = [topic for topic in body.topics if served is not None and _is_metadata(topic)]
-    others = [topic for topic in body.topics if topic not in asked]
+    asked = [topic for topic in topics if served is not None and _is_metadata(topic)]
+    others = [topic for topic in topics if topic not in asked]
     responses: list[FetchResponseFetchableTopicResponse] = []
     if served is not None and asked:
         # A client that asks for other partitions too gets what there is at once.
         responses.append(await _metadata(asked, request, served, may_wait=not others))
     if others:
         responses += await _records(others, request, broker, may_wait=not asked)
-    return FetchResponse(responses=responses)
+    return context.response(responses, now_ms=broker.clock.monotonic_ms())
 
 
 async def _records(
@@ -107,7 +111,12 @@ async def _records(
         for topic, fetches in admitted
         if fetches
     ]
-    return read + refused
+    # As in Kafka, ids that no topic has are refused before anything else is looked at.
+    return read + sorted(refused, key=_is_of_known_topic)
+
+
+def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
+    return refused.partitions[0].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _sorted_out(
@@ -136,6 +145,7 @@ def _sorted_out(
                 wish.current_leader_epoch,
                 wish.last_fetched_epoch,
                 wish.log_start_offset,
+                topic.topic_id,
             )
         )
     return fetches, refusals

@@ -89,7 +89,7 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                 number += (byte - 1) << 7
                 pos += 1
             else:
-                number, pos = _long_number(data, pos - 1)
+                number, pos = long_number(data, pos - 1)
         # Twice where it ends: odd, and so nowhere, for a negative length.
         twice_end = pos + pos + number
         # One byte of attributes, of which none is defined, then the time.
@@ -100,7 +100,7 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                 number += (byte - 1) << 7
                 pos += 1
             else:
-                number, pos = _long_time(data, pos - 1, base_timestamp)
+                number, pos = long_time(data, pos - 1, base_timestamp)
         timestamp = base_timestamp + (~(number >> 1) if number & 1 else number >> 1)
         number = data[pos]
         pos += 1
@@ -109,13 +109,13 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                 number += (byte - 1) << 7
                 pos += 1
             else:
-                number, pos = _long_number(data, pos - 1)
+                number, pos = long_number(data, pos - 1)
         offset = base_offset + (~(number >> 1) if number & 1 else number >> 1)
         key = value = None
         number = data[pos]
         pos += 1
         if number > 0x7F:
-            number, pos = _long_number(data, pos - 1)
+            number, pos = long_number(data, pos - 1)
         # Odd numbers are negative: Kafka takes every negative length for null.
         if not number & 1:
             stop = pos + (number >> 1)
@@ -128,7 +128,7 @@ def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers ar
                 number += (byte - 1) << 7
                 pos += 1
             else:
-                number, pos = _long_number(data, pos - 1)
+                number, pos = long_number(data, pos - 1)
         if not number & 1:
             stop = pos + (number >> 1)
             value = data[pos:stop]
@@ -160,7 +160,7 @@ def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]
     number = data[pos]
     pos += 1
     if number > 0x7F:
-        number, pos = _long_number(data, pos - 1)
+        number, pos = long_number(data, pos - 1)
     if number & 1:
         return None, pos
     length = number >> 1
@@ -195,19 +195,19 @@ def read_headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], i
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:
     """Return a zigzag number of 32 bits and the position behind it."""
-    number, pos = _long_number(data, pos)
+    number, pos = long_number(data, pos)
     return (number >> 1) ^ -(number & 1), pos
 
 
-def _long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
+def long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
     """Return a difference, zigzag, that leads to a time of 64 bits, and the position behind it."""
-    number, pos = _long_number(data, pos, VARLONG_BYTES_MAX)
+    number, pos = long_number(data, pos, VARLONG_BYTES_MAX)
     time = within_64_bits(base_timestamp + ((number >> 1) ^ -(number & 1)))
     difference = time - base_timestamp
     return difference << 1 if difference >= 0 else ~(difference << 1), pos
 
 
-def _long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
+def long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
     """Return a number of up to `bytes_max` bytes, zigzag as it is, and the position behind it."""
     number = data[pos] & 0x7F
     if data[pos] < 0x80:

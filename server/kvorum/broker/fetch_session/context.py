@@ -1,0 +1,192 @@
+"""What a Fetch request is about, with or without a session (FetchContext)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from kvorum.broker.fetch_session.cache import FetchSessionCache
+from kvorum.broker.fetch_session.session import (
+    CachedPartition,
+    FetchSession,
+    PartitionKey,
+    key_of,
+)
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequestFetchTopic,
+    FetchResponse,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+
+
+class ReadPartition(NamedTuple):
+    """What was read of a partition, or its refusal."""
+
+    topic: str
+    topic_id: bytes
+    data: FetchResponsePartitionData
+
+
+class FetchContext(Protocol):
+    """The partitions that a request is about, and the response once they are read."""
+
+    @property
+    def topics(self) -> list[FetchRequestFetchTopic]:
+        """What to read, in this order; a topic may come more than once."""
+        ...
+
+    def response(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, now_ms: float
+    ) -> FetchResponse:
+        """Return the response; `topics` are what was read and what is refused, in that order."""
+        ...
+
+
+class SessionErrorContext(NamedTuple):
+    """A request for a session that is not there, or not as the client thinks."""
+
+    error: ErrorCode
+
+    @property
+    def topics(self) -> list[FetchRequestFetchTopic]:
+        """Nothing is read."""
+        return []
+
+    def response(
+        self,
+        topics: Iterable[FetchResponseFetchableTopicResponse],  # noqa: ARG002 - there are none
+        *,
+        now_ms: float,  # noqa: ARG002 - nothing is kept
+    ) -> FetchResponse:
+        """Return the error."""
+        return FetchResponse(error_code=self.error)
+
+
+class SessionlessFetchContext(NamedTuple):
+    """A full request of a client that wants no session."""
+
+    partitions: dict[PartitionKey, CachedPartition]
+
+    @property
+    def topics(self) -> list[FetchRequestFetchTopic]:
+        """Everything that is listed."""
+        return asked_topics(self.partitions.values())
+
+    def response(
+        self,
+        topics: Iterable[FetchResponseFetchableTopicResponse],
+        *,
+        now_ms: float,  # noqa: ARG002 - nothing is kept
+    ) -> FetchResponse:
+        """Return everything that was read."""
+        return FetchResponse(responses=response_topics(_each(topics)))
+
+
+class FullFetchContext(NamedTuple):
+    """A full request that begins a session, if there is room for one."""
+
+    partitions: dict[PartitionKey, CachedPartition]
+    cache: FetchSessionCache
+    is_privileged: bool
+    uses_topic_ids: bool
+
+    @property
+    def topics(self) -> list[FetchRequestFetchTopic]:
+        """Everything that is listed."""
+        return asked_topics(self.partitions.values())
+
+    def response(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, now_ms: float
+    ) -> FetchResponse:
+        """Begin a session with what was read, and return all of it."""
+        read = list(_each(topics))
+        shard = self.cache.next_shard()
+        session = shard.create(
+            len(read),
+            is_privileged=self.is_privileged,
+            uses_topic_ids=self.uses_topic_ids,
+            now_ms=now_ms,
+        )
+        responses = response_topics(read)
+        if session is None:
+            return FetchResponse(responses=responses)
+        for one in read:
+            key = key_of(one.topic, one.topic_id, one.data.partition_index)
+            cached = self.partitions[key]
+            # An error is news to the client as long as it lasts, even one of the first response.
+            cached.high_watermark = one.data.high_watermark
+            cached.log_start_offset = one.data.log_start_offset
+            session.partitions[key] = cached
+        shard.touch(session, now_ms)
+        return FetchResponse(session_id=session.id, responses=responses)
+
+
+class IncrementalFetchContext(NamedTuple):
+    """A request that names what has changed since the last one of its session."""
+
+    session: FetchSession
+    expected_epoch: int
+    """The session's epoch as long as no other request of the session has come."""
+
+    @property
+    def topics(self) -> list[FetchRequestFetchTopic]:
+        """Everything in the session."""
+        return asked_topics(self.session.partitions.values())
+
+    def response(
+        self,
+        topics: Iterable[FetchResponseFetchableTopicResponse],
+        *,
+        now_ms: float,  # noqa: ARG002 - the request was the use
+    ) -> FetchResponse:
+        """Return what is news to the client; raises no error for a session that has ended."""
+        session = self.session
+        if session.epoch != self.expected_epoch:
+            return FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id
+            )
+        return FetchResponse(
+            session_id=session.id, responses=response_topics(self._news(_each(topics)))
+        )
+
+    def _news(self, read: Iterable[ReadPartition]) -> Iterator[ReadPartition]:
+        for one in read:
+            key = key_of(one.topic, one.topic_id, one.data.partition_index)
+            if self.session.partitions[key].note_sent(one.data):
+                if one.data.records:
+                    self.session.move_to_end(key)
+                yield one
+
+
+def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequestFetchTopic]:
+    """Return what to read; neighbours of one topic go together."""
+    topics: list[FetchRequestFetchTopic] = []
+    for one in partitions:
+        last = topics[-1] if topics else None
+        if last is None or (last.topic, last.topic_id) != (one.name, one.topic_id):
+            last = FetchRequestFetchTopic(one.name, one.topic_id, [])
+            topics.append(last)
+        last.partitions.append(one.wish)
+    return topics
+
+
+def response_topics(
+    partitions: Iterable[ReadPartition],
+) -> list[FetchResponseFetchableTopicResponse]:
+    """Return the topics of a response; neighbours of one topic go together."""
+    topics: list[FetchResponseFetchableTopicResponse] = []
+    for one in partitions:
+        last = topics[-1] if topics else None
+        if last is None or (last.topic, last.topic_id) != (one.topic, one.topic_id):
+            last = FetchResponseFetchableTopicResponse(one.topic, one.topic_id, [])
+            topics.append(last)
+        last.partitions.append(one.data)
+    return topics
+
+
+def _each(topics: Iterable[FetchResponseFetchableTopicResponse]) -> Iterator[ReadPartition]:
+    for topic in topics:
+        for data in topic.partitions:
+            yield ReadPartition(topic.topic, topic.topic_id, data)

@@ -1,0 +1,187 @@
+"""Which fetch sessions make room for another one, and what a client of a session is sent."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kvorum.broker.fetch_session.cache import EVICTION_MS, SHARDS, FetchSessionCacheShard
+from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.fetch_session.session import (
+    EPOCH_MAX,
+    CachedPartition,
+    FetchSession,
+    key_of,
+    next_epoch,
+)
+from kvorum.metadata.request_error import RequestError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+
+
+def create(
+    shard: FetchSessionCacheShard, size: int, now_ms: float, *, is_privileged: bool = False
+) -> FetchSession | None:
+    session = shard.create(size, is_privileged=is_privileged, uses_topic_ids=False, now_ms=now_ms)
+    if session is not None:
+        for index in range(size):
+            wish = FetchRequestFetchPartition(index)
+            session.partitions[key_of("t", bytes(16), index)] = CachedPartition(
+                "t", bytes(16), wish
+            )
+        shard.touch(session, now_ms)
+    return session
+
+
+def full_shard(*sizes: int, is_privileged: bool = False) -> FetchSessionCacheShard:
+    shard = FetchSessionCacheShard(0, len(sizes), Random(1))
+    for size in sizes:
+        assert create(shard, size, 0, is_privileged=is_privileged) is not None
+    return shard
+
+
+def test_a_session_that_is_used_makes_no_room() -> None:
+    assert create(full_shard(1, 2), 9, EVICTION_MS) is None
+
+
+def test_the_least_recently_used_session_goes_once_it_was_idle_for_long() -> None:
+    shard = full_shard(3)
+    assert create(shard, 1, EVICTION_MS) is None
+    assert create(shard, 1, EVICTION_MS + 1) is not None
+    assert len(shard) == 1
+
+
+@pytest.mark.parametrize(("size", "is_evicted"), [(2, False), (3, True)])
+def test_a_consumer_makes_only_an_old_and_smaller_session_go(
+    size: int, *, is_evicted: bool
+) -> None:
+    shard = FetchSessionCacheShard(0, 2, Random(1))
+    old, other = create(shard, 2, 0), create(shard, 5, 0)
+    assert old is not None
+    assert other is not None
+    for session in (old, other):
+        shard.touch(session, EVICTION_MS)
+    # Old enough only by the next use.
+    assert create(shard, 9, EVICTION_MS + 1) is None
+    for session in (old, other):
+        shard.touch(session, EVICTION_MS + 1)
+    assert (create(shard, size, EVICTION_MS + 2) is not None) is is_evicted
+    assert (shard.get(old.id) is None) is is_evicted
+    assert shard.get(other.id) is other
+
+
+def test_a_follower_makes_a_consumer_go_but_no_young_follower() -> None:
+    shard = full_shard(4, 9)
+    assert create(shard, 1, 1, is_privileged=True) is not None
+    assert create(shard, 1, 2, is_privileged=True) is not None
+    assert create(shard, 9, 3, is_privileged=True) is None
+    assert create(shard, 9, 3) is None
+
+
+def test_ids_belong_to_their_shard() -> None:
+    manager = FetchManager(SHARDS, Random(1))
+    shards = [manager.cache.next_shard() for _ in range(SHARDS)]
+    for shard in shards:
+        session = create(shard, 1, 0)
+        assert session is not None
+        assert manager.cache.shard_of(session.id) is shard
+    assert manager.cache.next_shard() is shards[0]
+
+
+def test_the_epoch_after_the_largest_is_the_first() -> None:
+    assert next_epoch(EPOCH_MAX) == 1
+
+
+class Client:
+    """A client with one partition, and a broker that reads what it is given."""
+
+    def __init__(self) -> None:
+        self.manager = FetchManager(80, Random(1))
+        self.session_id = 0
+        self.epoch = 0
+
+    def fetch(self, *read: FetchResponsePartitionData) -> FetchResponse:
+        wishes = [FetchRequestFetchPartition(one.partition_index) for one in read]
+        topics = [] if self.epoch else [FetchRequestFetchTopic("t", partitions=wishes)]
+        request = FetchRequest(session_id=self.session_id, session_epoch=self.epoch, topics=topics)
+        context = self.manager.new_context(request, version=12, names=no_name, now_ms=0)
+        self.asked = [one.partition for topic in context.topics for one in topic.partitions]
+        answer = context.response(
+            [FetchResponseFetchableTopicResponse("t", partitions=list(read))], now_ms=0
+        )
+        self.session_id, self.epoch = answer.session_id, self.epoch + 1
+        return answer
+
+
+def no_name(_topic_id: bytes) -> str | None:
+    return None
+
+
+def data(
+    index: int, high_watermark: int = 5, *, error: int = 0, records: bytes = b""
+) -> FetchResponsePartitionData:
+    return FetchResponsePartitionData(
+        index,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=0,
+        records=records,
+    )
+
+
+def listed(answer: FetchResponse) -> list[int]:
+    assert answer.error_code == ErrorCode.NONE
+    return [one.partition_index for topic in answer.responses for one in topic.partitions]
+
+
+def test_an_incremental_response_has_the_news_alone() -> None:
+    client = Client()
+    assert listed(client.fetch(data(0), data(1))) == [0, 1]
+    assert listed(client.fetch(data(0), data(1))) == []
+    assert listed(client.fetch(data(0, 6), data(1))) == [0]
+    assert listed(client.fetch(data(0, 6), data(1, records=b"r"))) == [1]
+
+
+def test_an_error_is_sent_until_it_is_over_and_then_that() -> None:
+    client = Client()
+    client.fetch(data(0))
+    error = data(0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert listed(client.fetch(error)) == [0]
+    assert listed(client.fetch(error)) == [0]
+    assert listed(client.fetch(data(0))) == [0]
+    assert listed(client.fetch(data(0))) == []
+
+
+def test_what_returned_records_is_read_last_the_next_time() -> None:
+    client = Client()
+    client.fetch(data(0), data(1), data(2))
+    client.fetch(data(0, records=b"r"), data(1), data(2))
+    client.fetch(data(1), data(2), data(0))
+    assert client.asked == [1, 2, 0]
+
+
+def test_a_request_that_another_one_has_overtaken_is_refused() -> None:
+    client = Client()
+    client.fetch(data(0))
+    request = FetchRequest(session_id=client.session_id, session_epoch=1)
+    slow = client.manager.new_context(request, version=12, names=no_name, now_ms=0)
+    client.epoch = 2
+    assert listed(client.fetch(data(0))) == []
+    answer = slow.response([], now_ms=0)
+    assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_an_id_outside_of_every_shard_is_an_error_as_in_kafka() -> None:
+    manager = FetchManager(80, Random(1))
+    for session_id in (2**31 - 1, -(2**31)):
+        request = FetchRequest(session_id=session_id, session_epoch=1)
+        with pytest.raises(RequestError):
+            manager.new_context(request, version=12, names=no_name, now_ms=0)

@@ -1,0 +1,71 @@
+"""The summary of a batch's records agrees with reading them, whether the bytes are right or not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.records.record import (
+    INT64_MAX,
+    NEAR_LIMIT,
+    RecordData,
+    read_records,
+    write_records,
+)
+from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
+
+BASE = 1_700_000_000_000
+SIZES = st.one_of(st.integers(0, 3), st.sampled_from((63, 64, 8191, 8192, 20_000)))
+BYTES = st.none() | SIZES.map(bytes)
+TIMES = st.one_of(
+    st.integers(BASE - 9000, BASE + 9000),
+    st.integers(-INT64_MAX + BASE, INT64_MAX),
+    st.sampled_from((BASE, BASE + 63, BASE + 64, BASE + 8191, BASE + 8192, -1)),
+)
+HEADERS = st.lists(st.tuples(st.sampled_from(("", "h", "ö" * 70)), BYTES), max_size=3)
+RECORDS = st.lists(st.builds(RecordData, BYTES, BYTES, TIMES, HEADERS), min_size=1, max_size=6)
+
+
+def read_one_by_one(data: bytes, count: int, base: int = BASE) -> RecordSummary | None:
+    try:
+        records = list(read_records(data, count=count, base_offset=0, base_timestamp=base))
+    except CorruptBatchError:
+        return None
+    return summary_of(records, 0) if records else None
+
+
+@given(records=RECORDS, step=st.sampled_from((1, 7, 0)))
+def test_right_records(records: list[RecordData], step: int) -> None:
+    numbers = [step * index for index in range(len(records))]
+    data = write_records(records, BASE, numbers=numbers)
+    summary = summarize(data, count=len(records), base_timestamp=BASE)
+    assert summary is not None
+    assert summary == read_one_by_one(data, len(records))
+    assert summary.latest == max(record.timestamp for record in records)
+    assert summary.has_all_keys is all(record.key is not None for record in records)
+
+
+@settings(max_examples=500)
+@given(
+    records=RECORDS,
+    places=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
+    cut=st.integers(-3, 3),
+    more=st.integers(-1, 1),
+)
+def test_wrong_bytes(
+    records: list[RecordData], places: list[tuple[int, int]], cut: int, more: int
+) -> None:
+    data = bytearray(write_records(records, BASE))
+    for place, value in places:
+        data[place % len(data)] = value
+    damaged = bytes(data[: len(data) - cut]) if cut > 0 else bytes(data) + bytes(-cut)
+    count = len(records) + more
+    assert summarize(damaged, count=count, base_timestamp=BASE) == read_one_by_one(damaged, count)
+
+
+@pytest.mark.parametrize("base", [INT64_MAX - NEAR_LIMIT + 1, -INT64_MAX - 1])
+def test_times_near_the_limits_are_left_to_the_reader(base: int) -> None:
+    data = write_records([RecordData(b"value", timestamp=base)], base)
+    assert summarize(data, count=1, base_timestamp=base) is None

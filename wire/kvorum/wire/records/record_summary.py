@@ -1,0 +1,127 @@
+"""What a leader has to know of a batch's records, read without making any record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.records.record import (
+    INT64_MAX,
+    NEAR_LIMIT,
+    Record,
+    long_number,
+    long_time,
+    read_headers,
+)
+
+_LARGEST_BASE: Final = INT64_MAX - NEAR_LIMIT
+
+
+class RecordSummary(NamedTuple):
+    """The records of a batch, together.
+
+    `earliest` and `latest` are their timestamps in milliseconds. `is_numbered` means that their
+    offsets count up from the base offset by one.
+    """
+
+    record_count: int
+    earliest: int
+    latest: int
+    has_all_keys: bool
+    is_numbered: bool
+
+
+def summary_of(records: Sequence[Record], base_offset: int) -> RecordSummary:
+    """Return the summary of records that have been read; there is at least one."""
+    times = [record.timestamp for record in records]
+    return RecordSummary(
+        len(records),
+        min(times),
+        max(times),
+        all(record.key is not None for record in records),
+        all(record.offset == offset for offset, record in enumerate(records, base_offset)),
+    )
+
+
+def summarize(data: bytes, *, count: int, base_timestamp: int) -> RecordSummary | None:
+    """Return the summary of the `count` records that fill `data`.
+
+    None is for what has to be read record by record: bytes that are wrong, no records at all, and
+    times close to the limits of 64 bits.
+    """
+    if count <= 0 or abs(base_timestamp) > _LARGEST_BASE:
+        return None
+    try:
+        return _summary(data, count, base_timestamp)
+    except (IndexError, CorruptBatchError):
+        return None
+
+
+def _summary(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
+    data: bytes, count: int, base_timestamp: int
+) -> RecordSummary | None:
+    times: list[int] = []
+    add_time = times.append
+    has_all_keys = is_numbered = True
+    pos = 0
+    # All numbers are zigzag: an even one is twice a number that is not negative.
+    for twice_index in range(0, count + count, 2):
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = long_number(data, pos - 1)
+        # Twice where it ends: odd, and so nowhere, for a negative length.
+        twice_end = pos + pos + number
+        # One byte of attributes, of which none is defined, then the time.
+        number = data[pos + 1]
+        pos += 2
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = long_time(data, pos - 1, base_timestamp)
+        add_time(~(number >> 1) if number & 1 else number >> 1)
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = long_number(data, pos - 1)
+        if number != twice_index:
+            is_numbered = False
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            number, pos = long_number(data, pos - 1)
+        if number & 1:
+            has_all_keys = False
+        else:
+            pos += number >> 1
+        number = data[pos]
+        pos += 1
+        if number > 0x7F:
+            if (byte := data[pos]) < 0x80:
+                number += (byte - 1) << 7
+                pos += 1
+            else:
+                number, pos = long_number(data, pos - 1)
+        if not number & 1:
+            pos += number >> 1
+        if data[pos]:
+            _, pos = read_headers(data, pos, twice_end >> 1)
+        else:
+            pos += 1
+        if pos + pos != twice_end:
+            return None
+    if pos != len(data):
+        return None
+    earliest, latest = base_timestamp + min(times), base_timestamp + max(times)
+    return RecordSummary(count, earliest, latest, has_all_keys, is_numbered)
