@@ -25,11 +25,10 @@ class PartitionFetch(NamedTuple):
     offset: int
     max_bytes: int
     current_leader_epoch: int
-    topic_id: bytes
-    """The id of the topic, zero where neither the request nor its session has one."""
-
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = -1
+    topic_id: bytes = ZERO_UUID
+    """The id of the topic, where the request or its session has one."""
 
 
 class FetchingReplica(NamedTuple):

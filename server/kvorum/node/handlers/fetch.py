@@ -143,9 +143,9 @@ def _sorted_out(
                 wish.fetch_offset,
                 wish.partition_max_bytes,
                 wish.current_leader_epoch,
-                topic.topic_id,
                 wish.last_fetched_epoch,
                 wish.log_start_offset,
+                topic.topic_id,
             )
         )
     return fetches, refusals

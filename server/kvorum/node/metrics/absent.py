@@ -24,7 +24,7 @@ def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tupl
     )
 
 
-_NO_PARTITIONS: Final = "brokers here have the metadata and no partitions"
+_NO_PARTITIONS: Final = "the partitions of brokers are not measured yet"
 _NO_COORDINATOR: Final = "there are no coordinators here"
 _NOT_BY_REQUEST: Final = "requests are not timed one by one"
 _NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
