@@ -11,6 +11,9 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+    GroupCoordinatorService,
+)
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import (
     ReplicaEnvironment,
@@ -79,6 +82,13 @@ class BrokerServer:
                 on_failure=on_failure,
             ),
         )
+        self._groups = GroupCoordinatorService(
+            config.groups,
+            self._replicas,
+            broker_id=config.node_id,
+            clock=shared.clock,
+            random=shared.random,
+        )
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             broker_id=config.node_id,
@@ -95,6 +105,7 @@ class BrokerServer:
             metadata_topic=_metadata_topic(shared),
             replicas=self._replicas,
             producer_ids=self._producer_ids,
+            groups=self._groups,
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -155,6 +166,7 @@ class BrokerServer:
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()
+        self._groups.close()
         await self._lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+    GroupCoordinatorService,
+)
 from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -43,6 +46,7 @@ class BrokerServices:
     metadata_topic: MetadataTopic | None
     replicas: ReplicaManager
     producer_ids: ProducerIdManager
+    groups: GroupCoordinatorService
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
