@@ -32,9 +32,9 @@ def record_batches(
     size_max: int,
     compression: Compression = Compression.NONE,
 ) -> Iterator[CoordinatorBatch]:
-    """Yield one batch, or none for no records, or, for records that are not atomic, batches of `size_max` bytes at most.
+    """Yield one batch, or, for records that are not atomic, batches of `size_max` bytes at most.
 
-    A batch that is larger all the same is for the log to refuse.
+    No records make no batch. A batch that is larger all the same is for the log to refuse.
     """
     options = BatchOptions(compression=compression, base_sequence=FIRST_SEQUENCE)
     groups = [tuple(records)] if is_atomic and records else _groups(records, size_max)

@@ -20,6 +20,7 @@ from kvorum.node.broker.replica_manager import (
     ReplicaManager,
     ReplicaManagerSettings,
 )
+from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
@@ -62,17 +63,7 @@ class BrokerServer:
             cordoned_directories=self._cordoned_directories(),
         )
         self._replicas = ReplicaManager(
-            ReplicaManagerSettings(
-                broker_id=config.node_id,
-                texts=config.texts,
-                logs=LogManagerSettings(
-                    producer_expiration_ms=config.logs.producer_id_expiration_ms,
-                    delete_delay_ms=config.logs.delete_delay_ms,
-                ),
-                high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
-                recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
-                retention_check_ms=config.logs.retention_check_ms,
-            ),
+            _replica_manager_settings(config),
             ReplicaEnvironment(
                 loader=shared.loader,
                 files=shared.files,
@@ -216,6 +207,20 @@ class BrokerServer:
             if first <= last:
                 ranges[key] = (first, last)
         return ranges
+
+
+def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
+    return ReplicaManagerSettings(
+        broker_id=config.node_id,
+        texts=config.texts,
+        logs=LogManagerSettings(
+            producer_expiration_ms=config.logs.producer_id_expiration_ms,
+            delete_delay_ms=config.logs.delete_delay_ms,
+        ),
+        high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
+        recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
+        retention_check_ms=config.logs.retention_check_ms,
+    )
 
 
 def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:

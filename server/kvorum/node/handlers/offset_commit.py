@@ -47,7 +47,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     try:
         response = await broker.groups.commit_offsets(context_of(request), accepted)
     except RequestError as error:
-        return _refuse(body, error, request.version)
+        response = _refuse(accepted, error, request.version)
     return OffsetCommitResponse(topics=_merged(found.refused, response.topics, found.has_ids))
 
 

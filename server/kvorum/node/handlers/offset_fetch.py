@@ -41,7 +41,10 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     """Return the offsets of each group, or why there are none."""
     body = request.body
     assert isinstance(body, OffsetFetchRequest)
-    return _response([await _group(one, request, broker) for one in _groups(body)], request.version)
+    return _response(
+        [await _group(one, request, broker) for one in _groups(body, request.version)],
+        request.version,
+    )
 
 
 async def _group(
@@ -109,15 +112,16 @@ def _is_stable(request: IncomingRequest) -> bool:
     return request.body.require_stable
 
 
-def _groups(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
+def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
     """Return the groups, in the form of the versions that have several."""
-    if request.groups:
+    if version >= FIRST_VERSION_WITH_GROUPS:
         return request.groups
-    topics = request.topics
-    if topics is not None:
-        topics = [
-            OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes) for one in topics
-        ]
+    if request.topics is None:
+        return [OffsetFetchRequestGroup(request.group_id, topics=None)]
+    topics = [
+        OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes)
+        for one in request.topics
+    ]
     return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
@@ -170,7 +174,7 @@ def _refusal(
 
 def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> OffsetFetchResponse:
     """Refuse every group."""
-    groups = [_refusal(group, error.code, version) for group in _groups(request)]
+    groups = [_refusal(group, error.code, version) for group in _groups(request, version)]
     return _response(groups, version)
 
 
