@@ -257,7 +257,7 @@ def test_coordinators_are_told_to_who_may_know_of_the_group(client: RawClient) -
     response = client.ask(request, FindCoordinatorResponse, 4)
     assert {c.key: c.error_code for c in response.coordinators} == {
         "secret": ErrorCode.GROUP_AUTHORIZATION_FAILED,
-        "open": ErrorCode.INVALID_REQUEST,
+        "open": ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 
 
