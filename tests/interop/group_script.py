@@ -287,7 +287,7 @@ class Script:
         if version >= FIRST_FETCH_WITH_STABLE:
             request.require_stable = random.random() < 0.5
         names = [random.choice((*TOPICS, "absent")) for _ in range(random.choice((0, 1, 2)))]
-        indexes = random.sample((0, 1, 2, 9), random.choice((0, 1, 2, 4)))
+        indexes: list[int] = random.sample([0, 1, 2, 9], random.choice((0, 1, 2, 4)))
         asks_for_all = random.random() < 0.3 and version >= FIRST_FETCH_WITH_ALL
         if version < FIRST_FETCH_WITH_GROUPS:
             request.group_id = self._group()

@@ -81,7 +81,7 @@ class Server:
             text = text.replace(repr(topic_id), name)
         return text
 
-    def _own(self, request: Message) -> Message:
+    def _own(self, request: Any) -> Message:
         for one in (
             request,
             *getattr(request, "members", ()),
@@ -90,6 +90,7 @@ class Server:
             member_id = getattr(one, "member_id", None)
             if isinstance(member_id, str) and member_id.startswith("#"):
                 one.member_id = self.member_ids[int(member_id[1:])]
+        assert isinstance(request, Message)
         return request
 
     def _give_topic_ids(self, named: Message, request: Message) -> None:
@@ -128,8 +129,9 @@ def coordinates(client: RawClient) -> bool:
     names = [f"group-{number}" for number in range(40)]
     found = client.ask(FindCoordinatorRequest("", 0, names), FindCoordinatorResponse, 4)
     described = client.ask(DescribeGroupsRequest(names), DescribeGroupsResponse, 5)
-    codes = {one.error_code for one in (*found.coordinators, *described.groups)}
-    return codes == {ErrorCode.NONE} and all(topic_ids(client).values())
+    codes = {one.error_code for one in found.coordinators}
+    codes |= {one.error_code for one in described.groups}
+    return codes == {ErrorCode.NONE} and len(topic_ids(client)) == len(TOPICS)
 
 
 def topic_ids(client: RawClient) -> dict[str, bytes]:
@@ -150,10 +152,12 @@ def in_order(response: Any, server: Server) -> Any:
         case DescribeGroupsResponse():
             response.groups.sort(key=lambda one: one.group_id)
         case FindCoordinatorResponse():
-            for one in (response, *response.coordinators):
+            placed: list[Any] = [response, *response.coordinators]
+            for one in placed:
                 one.port = min(one.port, 1)
         case OffsetFetchResponse():
-            for group in (response, *response.groups):
+            answered: list[Any] = [response, *response.groups]
+            for group in answered:
                 for topic in group.topics:
                     topic.partitions.sort(key=lambda one: one.partition_index)
                 group.topics.sort(key=lambda one: server.common(repr(one)))

@@ -94,6 +94,23 @@ async def test_what_is_in_the_log_is_known_when_it_is_loaded() -> None:
     assert node.states() == {"g": "Empty"}
 
 
+async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
+    node = Coordinated()
+    for offset in range(40):
+        write(node, build_batch([offset_record(offset, f"g-{offset % 4}")]))
+    node.log.update_high_watermark(40)
+    segments = node.log.size_bytes // node.log.config.segments.segment_bytes
+    assert segments > 1
+    node.log.delete_records(15, now_ms=0)
+    await node.lead()
+    assert [await node.offset(group=f"g-{number}") for number in range(4)] == [36, 37, 38, 39]
+    assert await node.commit(41) is ErrorCode.NONE
+    node.lose()
+    node.register(leader=1, leader_epoch=2)
+    await node.loaded()
+    assert await node.offset() == 41
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"), [(ControlRecordType.COMMIT, 8), (ControlRecordType.ABORT, 3)]
 )
