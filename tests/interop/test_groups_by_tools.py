@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -175,7 +176,7 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
             return "Stable" in state.stdout or None
 
         for servers in nodes:
-            wait_for(lambda servers=servers: is_stable(servers), lambda: "the member has joined")
+            wait_for(partial(is_stable, servers), lambda: "the member has joined")
         for arguments in (
             ("--describe", "--group", GROUP),
             ("--describe", "--group", GROUP, "--members", "--verbose"),
