@@ -124,9 +124,13 @@ class CoordinatorContext:
             raise result.error
         self._append(result, now_ms)
         future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
-        offset = shard.state.timeline.written_offset
-        self._deferred.add(DeferredEvent(offset, result.response, result.append, future))
+        timeline = shard.state.timeline
+        event = DeferredEvent(timeline.written_offset, result.response, result.append, future)
         self._on_high_watermark()
+        if timeline.committed_offset >= event.offset:
+            self._complete(event)
+        else:
+            self._deferred.add(event)
         return future
 
     def delete_topics(self, topics: list[DeletedTopic]) -> None:
@@ -257,15 +261,18 @@ class CoordinatorContext:
         """Complete what is committed; what others commit is none of this coordinator's."""
         if self.state is not CoordinatorState.ACTIVE or not self.partition.is_leader:
             return
-        shard, timeline = self._shard, self._shard.state.timeline
+        timeline = self._shard.state.timeline
         offset = min(self.partition.log.high_watermark, timeline.written_offset)
         if offset > timeline.committed_offset:
-            shard.committed(offset)
+            self._shard.committed(offset)
         for event in self._deferred.take_up_to(offset):
-            if event.append is not None:
-                now_ms = self._environment.clock.wall_ms()
-                self._apply(shard.append_completed(event.append, now_ms))
-            event.complete()
+            self._complete(event)
+
+    def _complete(self, event: DeferredEvent) -> None:
+        if event.append is not None:
+            now_ms = self._environment.clock.wall_ms()
+            self._apply(self._shard.append_completed(event.append, now_ms))
+        event.complete()
 
     def _on_late(self, event: DeferredEvent) -> None:
         if not event.is_over:
