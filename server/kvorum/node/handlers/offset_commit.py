@@ -35,7 +35,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     for topic in body.topics:
         found.sort_out(topic)
     if not found.accepted:
-        return OffsetCommitResponse(topics=found.refused)
+        return found.merged([])
     accepted = OffsetCommitRequest(
         group_id=body.group_id,
         generation_id_or_member_epoch=body.generation_id_or_member_epoch,
@@ -48,7 +48,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         response = await broker.groups.commit_offsets(context_of(request), accepted)
     except RequestError as error:
         response = _refuse(accepted, error, request.version)
-    return OffsetCommitResponse(topics=_merged(found.refused, response.topics, found.has_ids))
+    return found.merged(response.topics)
 
 
 class _Topics:
@@ -57,9 +57,20 @@ class _Topics:
     def __init__(self, request: IncomingRequest, topics: TopicsImage) -> None:
         self.has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.accepted: list[OffsetCommitRequestTopic] = []
-        self.refused: list[OffsetCommitResponseTopic] = []
+        self._refused: dict[str | bytes, OffsetCommitResponseTopic] = {}
         self._access = request.access
         self._topics = topics
+
+    def merged(self, answered: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+        """Return what is refused, then what the coordinator has answered, by topic.
+
+        As in Kafka, a topic that the request names twice stays apart where nothing is refused.
+        """
+        if not self._refused:
+            return OffsetCommitResponse(topics=answered)
+        for topic in answered:
+            self._add(topic)
+        return OffsetCommitResponse(topics=list(self._refused.values()))
 
     def sort_out(self, topic: OffsetCommitRequestTopic) -> None:
         """Look at one topic of the request."""
@@ -95,40 +106,17 @@ class _Topics:
             self.accepted.append(OffsetCommitRequestTopic(found.name, found.id, known))
 
     def _refuse(self, topic: OffsetCommitRequestTopic, indexes: list[int], code: ErrorCode) -> None:
-        refused = OffsetCommitResponseTopic(
-            topic.name,
-            topic.topic_id,
-            [OffsetCommitResponsePartition(index, code) for index in indexes],
-        )
-        self.refused = _merged(self.refused, [refused], self.has_ids)
+        partitions = [OffsetCommitResponsePartition(index, code) for index in indexes]
+        self._add(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+
+    def _add(self, topic: OffsetCommitResponseTopic) -> None:
+        known = self._refused.setdefault(topic.topic_id if self.has_ids else topic.name, topic)
+        if known is not topic:
+            known.partitions += topic.partitions
 
 
 def _has_partition(topic: TopicImage, index: int) -> bool:
     return topic.partitions.get(index) is not None
-
-
-def _merged(
-    first: list[OffsetCommitResponseTopic],
-    second: list[OffsetCommitResponseTopic],
-    has_ids: bool,
-) -> list[OffsetCommitResponseTopic]:
-    """Return the topics of both; a topic of `first` gets the partitions that `second` has of it.
-
-    As in Kafka, what one topic is called twice in `second` alone stays apart.
-    """
-    if not first:
-        return second
-    known = {topic.topic_id if has_ids else topic.name: topic for topic in first}
-    merged = list(first)
-    for topic in second:
-        key = topic.topic_id if has_ids else topic.name
-        existing = known.get(key)
-        if existing is None:
-            known[key] = topic
-            merged.append(topic)
-        else:
-            existing.partitions = [*existing.partitions, *topic.partitions]
-    return merged
 
 
 def _refuse(
