@@ -121,17 +121,22 @@ def nodes(
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
                 wait_for(lambda: coordinates(client) or None, lambda: "every group is coordinated")
+                wait_for(lambda: knows_topics(client) or None, lambda: "the topics are known")
         yield real, ours
 
 
 def coordinates(client: RawClient) -> bool:
-    """Return whether the broker has a coordinator for every partition, and knows the topics."""
+    """Return whether the broker has a coordinator for every partition."""
     names = [f"group-{number}" for number in range(40)]
     found = client.ask(FindCoordinatorRequest("", 0, names), FindCoordinatorResponse, 4)
     described = client.ask(DescribeGroupsRequest(names), DescribeGroupsResponse, 5)
     codes = {one.error_code for one in found.coordinators}
     codes |= {one.error_code for one in described.groups}
-    return codes == {ErrorCode.NONE} and len(topic_ids(client)) == len(TOPICS)
+    return codes == {ErrorCode.NONE}
+
+
+def knows_topics(client: RawClient) -> bool:
+    return len(topic_ids(client)) == len(TOPICS)
 
 
 def topic_ids(client: RawClient) -> dict[str, bytes]:
@@ -199,7 +204,7 @@ def batches(directory: Path, server: Server) -> list[object]:
         )
         assert batch.base_timestamp > A_TIME
         read = list(batch.records())
-        records = [server.common(_record(one.key, one.value)) for one in read]
+        records = [server.common(_record(one.key, one.value, server)) for one in read]
         if all(one.value is None for one in read):
             # A group's offsets end in the order of Java's hashes.
             records.sort()
@@ -207,12 +212,13 @@ def batches(directory: Path, server: Server) -> list[object]:
     return found
 
 
-def _record(key: bytes | None, value: bytes | None) -> str:
+def _record(key: bytes | None, value: bytes | None, server: Server) -> str:
     assert key is not None
     record = decode_record(key, value)
     assert record is not None
     content = record.value
     if isinstance(content, GroupMetadataValue):
+        content.members.sort(key=lambda one: server.common(one.member_id))
         content.current_state_timestamp = min(content.current_state_timestamp, A_TIME)
     if isinstance(content, OffsetCommitValue):
         content.commit_timestamp = min(content.commit_timestamp, A_TIME)
